@@ -1,0 +1,1 @@
+"""VoelgoedEvents: a multi-tenant seat-reservation and event engine."""

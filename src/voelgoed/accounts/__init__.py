@@ -1,0 +1,1 @@
+"""Who is who: organizations, and later their people."""

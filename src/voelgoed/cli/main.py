@@ -1,0 +1,128 @@
+"""The command `voelgoed`: what it can do, and how it says no."""
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from voelgoed import config
+from voelgoed.cli import demo as demo_command, doctor as doctor_command, schema as schema_command, tree
+from voelgoed.config import Settings
+from voelgoed.errors import StartRefused
+from voelgoed.jobs import worker as worker_process
+from voelgoed.telemetry import log
+from voelgoed.wiring import REFUSED, run_to_end
+
+WRONG = 1
+
+app = typer.Typer(
+    help="VoelgoedEvents: seat reservation and events, self-hosted.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+db = typer.Typer(help="The database's schema.", no_args_is_help=True)
+app.add_typer(db, name="db")
+
+Workers = Annotated[int | None, typer.Option(help="Web processes. [default: VOELGOED_WORKERS or 1]", min=1, max=64)]
+Port = Annotated[int | None, typer.Option(help="Port; 0 picks a free one. [default: VOELGOED_PORT or 8600]", min=0)]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, for programs.")]
+
+
+def main() -> None:
+    """Run the command; a refusal is said in plain words, without a traceback."""
+    try:
+        app()
+    except StartRefused as refused:
+        said = Console(stderr=True, highlight=False, soft_wrap=True)
+        said.print(f"[bold red]voelgoed:[/] {refused}", markup=True)
+        if refused.hint:
+            said.print(f"  {refused.hint}", markup=False)
+        sys.exit(REFUSED)
+
+
+def _say_version(*, asked: bool) -> None:
+    if asked:
+        typer.echo(f"voelgoed {config.VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and leave.",
+            is_eager=True,
+            callback=lambda asked: _say_version(asked=asked),
+        ),
+    ] = False,
+) -> None:
+    """What stands before every command."""
+
+
+@app.command()
+def serve(workers: Workers = None, port: Port = None) -> None:
+    """Run the whole installation: embedded servers where no URL is set, web processes and the worker."""
+    settings = _settings("serve", workers=workers, port=port)
+    run_to_end(tree.run(settings, on_ready=lambda running: print(f"Serving at {running.address}", flush=True)))
+
+
+@app.command()
+def demo(workers: Workers = None, port: Port = None, *, as_json: AsJson = False) -> None:
+    """Run an installation with demonstration data in a folder of its own."""
+    settings = demo_command.in_own_folder(_settings("demo", workers=workers, port=port))
+    run_to_end(demo_command.run(settings, as_json=as_json))
+
+
+@app.command()
+def worker() -> None:
+    """Run the worker process alone; `serve` starts one by itself."""
+    run_to_end(worker_process.run(_connected(_settings("worker"))))
+
+
+@app.command()
+def doctor(*, as_json: AsJson = False) -> None:
+    """Look at everything an installation needs, and say in plain words what is wrong."""
+    findings = run_to_end(doctor_command.examine(_settings("doctor")))
+    doctor_command.show(findings, as_json=as_json)
+    if any(finding.level == "fail" for finding in findings):
+        raise typer.Exit(WRONG)
+
+
+@db.command()
+def migrate() -> None:
+    """Bring the database up to this version of the code."""
+    run_to_end(schema_command.migrate(_settings("migrate")))
+
+
+@db.command()
+def status(*, as_json: AsJson = False) -> None:
+    """Say which migrations have run; leaves with 1 when the database is not current."""
+    if not run_to_end(schema_command.show_status(_settings("status"), as_json=as_json)):
+        raise typer.Exit(WRONG)
+
+
+@db.command()
+def roles() -> None:
+    """Print the SQL that makes the three roles, for a database administrator to run once."""
+    typer.echo(schema_command.roles_sql())
+
+
+def _settings(process: str, **over: object) -> Settings:
+    settings = config.load(**{name: value for name, value in over.items() if value is not None})
+    log.configure(settings.log_level, settings.log_format, process=process)
+    return settings
+
+
+def _connected(settings: Settings) -> Settings:
+    """A process of its own connects to servers that run already; `serve` alone starts them."""
+    if settings.database_url is None or settings.redis_url is None:
+        raise StartRefused(
+            "this process does not start servers of its own",
+            hint="set VOELGOED_DATABASE_URL and VOELGOED_REDIS_URL, or use: voelgoed serve",
+        )
+    return settings

@@ -1,0 +1,1 @@
+"""The HTTP edge: translate, call one use case, translate back."""

@@ -1,0 +1,1 @@
+"""Work by the clock: the worker process and its loops."""

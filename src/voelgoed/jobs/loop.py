@@ -1,0 +1,34 @@
+"""A loop: one duty, done in bounded ticks at a steady pace, that survives its own errors by counting them."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Loop:
+    """`tick` does one bounded batch and must be harmless when two processes do it at once."""
+
+    name: str
+    tick: Callable[[], Awaitable[None]]
+    pace_s: float
+    ticks_count: int = 0
+    errors_count: int = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Tick, wait, tick again, until asked to stop. A tick that is under way is finished."""
+        assert self.pace_s > 0
+        while not stop.is_set():
+            try:
+                await self.tick()
+                self.ticks_count += 1
+            except Exception as failed:
+                self.errors_count += 1
+                log.exception("loop_failed", loop=self.name, errors=self.errors_count, error=type(failed).__name__)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), timeout=self.pace_s)

@@ -1,0 +1,1 @@
+"""What happened, in every domain: recorded with the change itself, read in the order of commits."""

@@ -1,0 +1,41 @@
+"""Logs: events with fields, one JSON object a line for machines, coloured lines for a person at a terminal."""
+
+import logging
+import sys
+from typing import Literal
+
+import structlog
+from structlog.typing import Processor
+
+
+def configure(level: str, form: Literal["auto", "json", "console"] = "auto", **bound: object) -> None:
+    """Set up logging for this process; call it once, first. What is bound stands in every line."""
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    is_person = form == "console" or (form == "auto" and sys.stderr.isatty())
+    last: list[Processor] = (
+        [structlog.dev.ConsoleRenderer()]
+        if is_person
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+        )
+    )
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(**bound)

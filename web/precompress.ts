@@ -1,0 +1,46 @@
+// Writes .br and .gz beside every text file of the build, so that the server compresses nothing while people wait,
+// and keeps the JavaScript inside its budget.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import type { Plugin } from 'vite';
+
+const TEXT = new Set(['.css', '.html', '.js', '.json', '.svg', '.txt', '.webmanifest']);
+/** Below this the headers outweigh what compression saves. */
+const SIZE_MIN = 512;
+
+export function precompress(budget: { javascriptGzipMax: number }): Plugin {
+	let outDir = '';
+	return {
+		name: 'voelgoed:precompress',
+		apply: 'build',
+		configResolved(config) {
+			outDir = join(config.root, config.build.outDir);
+		},
+		closeBundle(error) {
+			if (error) return;
+			let javascriptGzip = 0;
+			for (const entry of readdirSync(outDir, { recursive: true, withFileTypes: true })) {
+				if (!entry.isFile() || !TEXT.has(extname(entry.name))) continue;
+				const path = join(entry.parentPath, entry.name);
+				const content = readFileSync(path);
+				const gzip = gzipSync(content, { level: constants.Z_BEST_COMPRESSION });
+				if (extname(entry.name) === '.js') javascriptGzip += gzip.length;
+				if (content.length <= SIZE_MIN) continue;
+				writeFileSync(`${path}.gz`, gzip);
+				writeFileSync(
+					`${path}.br`,
+					brotliCompressSync(content, {
+						params: {
+							[constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
+							[constants.BROTLI_PARAM_SIZE_HINT]: content.length,
+						},
+					}),
+				);
+			}
+			const used = `JavaScript, gzip: ${javascriptGzip} of at most ${budget.javascriptGzipMax} bytes`;
+			if (javascriptGzip > budget.javascriptGzipMax) this.error(used);
+			this.info(used);
+		},
+	};
+}

@@ -1,0 +1,28 @@
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { defineConfig } from 'vitest/config';
+import { precompress } from './precompress.ts';
+
+const SERVER = 'http://127.0.0.1:8600';
+
+export default defineConfig(({ mode }) => ({
+	plugins: [svelte({ configFile: false }), precompress({ javascriptGzipMax: 40 * 1024 })],
+	server: { proxy: { '/api': SERVER, '/healthz': SERVER, '/readyz': SERVER } },
+	build: {
+		outDir: '../src/voelgoed/http/dist',
+		emptyOutDir: true,
+		target: 'es2022',
+		// The first browsers with light-dark(); a lower target would rewrite every colour token into two variables.
+		cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
+		// Everything is a file of its own: the server's Content-Security-Policy allows nothing inline.
+		assetsInlineLimit: 0,
+		modulePreload: { polyfill: false },
+	},
+	// Without the browser condition Svelte resolves to its server build and cannot mount a component.
+	...(mode === 'test' ? { resolve: { conditions: ['browser'] } } : {}),
+	test: {
+		environment: 'happy-dom',
+		include: ['src/**/*.spec.ts'],
+		restoreMocks: true,
+		unstubGlobals: true,
+	},
+}));
