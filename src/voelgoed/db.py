@@ -25,6 +25,7 @@ WORK_LONGEST_WAIT_S = 0.1
 STATEMENTS_CACHED = 256
 OLDEST_SERVER = 150_000
 
+# OSError includes the time-outs of the driver, InterfaceError its words about a connection that is closed.
 CONNECTION_LOST = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.AdminShutdownError)
 LOST_RACE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 
@@ -134,6 +135,11 @@ class Database:
             conn = await self._begin(begin, held)
             try:
                 yield conn
+            except CONNECTION_LOST as lost:
+                if _is_gone(conn):  # the server undoes what was never committed
+                    raise Busy from lost
+                await self._undo(conn)
+                raise
             except BaseException:
                 await self._undo(conn)
                 raise
@@ -160,18 +166,32 @@ class Database:
         """Roll back; a connection that cannot even do that is thrown away."""
         try:
             await _to_its_end(conn.execute("rollback"))
-        except (*CONNECTION_LOST, asyncpg.PostgresError, TimeoutError):
-            conn.terminate()
+        except (*CONNECTION_LOST, asyncpg.PostgresError):
+            _discard(conn)
 
     async def _commit(self, conn: Conn) -> None:
         """Commit, uncancelled once begun. A lost connection leaves the outcome open, and says so."""
         try:
             outcome = await _to_its_end(conn.execute("commit"))
-        except (*CONNECTION_LOST, TimeoutError) as lost:
-            conn.terminate()
+        except CONNECTION_LOST as lost:
+            _discard(conn)
             raise OutcomeUnknown from lost
         # PostgreSQL answers the commit of a failed transaction with a quiet rollback.
         assert outcome == "COMMIT", "an error was swallowed inside a transaction: nothing was written"
+
+
+def _is_gone(conn: Conn) -> bool:
+    """Whether the connection is closed; the pool takes a closed one back by itself, and the driver objects then."""
+    try:
+        return conn.is_closed()
+    except asyncpg.InterfaceError:
+        return True
+
+
+def _discard(conn: Conn) -> None:
+    """Close without a word to the server."""
+    if not _is_gone(conn):
+        conn.terminate()
 
 
 async def check_server(database: Database, *, unsafe_accepted: bool = False) -> None:

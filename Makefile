@@ -1,0 +1,57 @@
+# The only entry point: `make` alone says what there is.
+.DEFAULT_GOAL := help
+.PHONY: help setup ready check test demo serve fix bench sim screens openapi lock clean
+PY := .venv/bin/python
+PYTEST := .venv/bin/pytest
+ARGS ?=
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Make the environment, the web bundle and what the tests need (does nothing when nothing changed)
+	@python3 scripts/setup.py dev
+
+ready:
+	@python3 scripts/setup.py run
+
+demo: ready ## Run it with demonstration data, and print the address (ARGS="--port 0")
+	@.venv/bin/voelgoed demo $(ARGS)
+
+serve: ready ## Run an installation (settings: VOELGOED_..., see docs/operations/settings.md)
+	@.venv/bin/voelgoed serve $(ARGS)
+
+check: setup ## Lint, types, import rules, migrations, web types
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	.venv/bin/deptry .
+	.venv/bin/squawk migrations/*.sql
+	cd web && PATH="$(CURDIR)/.venv/bin:$$PATH" npm run --silent check
+
+test: setup ## Everything, on real PostgreSQL, real Valkey and a real browser
+	cd web && PATH="$(CURDIR)/.venv/bin:$$PATH" npm test --silent
+	$(PYTEST) -n 2 $(ARGS)
+	VOELGOED_PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config $(PYTEST) -m postgresql $(ARGS)
+
+fix: setup ## Format, and mend what can be mended by itself
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+bench: setup ## Print what the ground costs (figures of one machine, to be compared within one run)
+	$(PYTEST) tests/bench -m bench -s -n 0 $(ARGS)
+
+sim: setup ## Kill processes at random for a while and audit what is left (SEED=1 STEPS=40)
+	$(PYTEST) tests/sim -m sim -s -n 0 $(ARGS)
+
+screens: setup ## Take pictures of every screen into docs/screens
+	$(PYTEST) tests/browser/test_screens.py -m screens -s -n 0 $(ARGS)
+
+openapi: setup ## Write openapi.json anew
+	$(PY) -m voelgoed.http.contract > openapi.json
+
+lock: setup ## Lock the dependencies anew, with hashes
+	@python3 scripts/lock.py
+
+clean: ## Remove what `make setup` made
+	rm -rf .venv web/node_modules src/voelgoed/http/dist

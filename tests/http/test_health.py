@@ -1,0 +1,116 @@
+"""Health: the process lives, and whether it can do its work."""
+
+import asyncio
+import dataclasses
+
+import httpx2
+import pytest
+
+from tests.make.processes import free_port
+from tests.make.web import Site, serving
+from voelgoed import redis, schema
+from voelgoed.config import VERSION
+from voelgoed.db import Connection
+from voelgoed.embedded import Embedded
+from voelgoed.http.routes import health
+from voelgoed.wiring import Services
+
+
+@pytest.fixture
+def looks_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No remembered answers."""
+    monkeypatch.setattr(health, "TRUSTED_S", -1.0)
+
+
+async def test_a_living_process_says_so(site: Site) -> None:
+    """Liveness touches no store."""
+    answer = await site.client.get("/healthz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+async def test_a_process_that_can_work_is_ready(site: Site, looks_anew: None) -> None:
+    """Database, schema and Redis are named one by one."""
+    answer = await site.client.get("/readyz")
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "ready"
+    assert answer.json()["version"] == VERSION
+    assert {name: check["state"] for name, check in answer.json()["checks"].items()} == {
+        "database": "ok",
+        "schema": "ok",
+        "redis": "ok",
+    }
+    assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_without_redis_it_still_serves(services: Services, servers: Embedded) -> None:
+    """Redis away is a lesser state, not a failure: the process stays in the rotation."""
+    async with redis.connect(f"unix://{servers.home}/nowhere.sock") as away:
+        lame = dataclasses.replace(services, redis=away)
+        lame = dataclasses.replace(lame, settings=services.settings.model_copy(update={"port": free_port()}))
+        async with serving(lame) as site:
+            answer = await site.client.get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+    assert answer.json()["checks"]["redis"]["state"] == "away"
+    assert "goes on without it" in answer.json()["checks"]["redis"]["message"]
+
+
+async def test_a_schema_that_is_behind_is_not_ready(site: Site, owner_conn: Connection, looks_anew: None) -> None:
+    """New code on an old schema takes no visitors."""
+    row = await owner_conn.fetchrow("delete from schema_functions returning *")
+    assert row is not None
+    try:
+        answer = await site.client.get("/readyz")
+    finally:
+        await owner_conn.execute("insert into schema_functions values ($1, $2, $3)", *row)
+    assert (answer.status_code, answer.json()["status"]) == (503, "not_ready")
+    assert answer.json()["checks"]["schema"]["state"] == "failed"
+    assert answer.json()["checks"]["database"]["state"] == "ok"
+
+
+async def test_a_process_that_is_closing_is_not_ready(services: Services) -> None:
+    """The load balancer stops sending visitors before the process is gone."""
+    closing = asyncio.Event()
+    readiometer = health.Readiometer(services, closing)
+    assert (await readiometer.ask()).status == "ready"
+    closing.set()
+    assert (await readiometer.ask()).status == "not_ready"
+
+
+async def test_a_crowd_that_asks_costs_one_look(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The route is public: asking it a thousand times must not be a way to load the database."""
+    looks = 0
+    status = schema.status
+
+    async def counted(conn: Connection) -> schema.Status:
+        nonlocal looks
+        looks += 1
+        return await status(conn)
+
+    monkeypatch.setattr(schema, "status", counted)
+    readiometer = health.Readiometer(services, asyncio.Event())
+    await asyncio.gather(*(readiometer.ask() for _ in range(1000)))
+    assert looks == 1
+
+
+async def test_an_unknown_address_of_the_api_is_not_a_page(site: Site) -> None:
+    """A program that mistypes gets an error it can read, for every method."""
+    for method in ("GET", "POST", "DELETE"):
+        answer = await site.client.request(method, "/api/no/such/thing")
+        assert answer.status_code == 404
+        assert answer.json()["error"] == "not_found"
+        assert answer.json()["effect"] == "none"
+
+
+async def test_the_contract_is_served_as_openapi(site: Site) -> None:
+    """OpenAPI 3.1, where the README says it is."""
+    answer = await site.client.get("/api/openapi.json")
+    assert answer.json()["openapi"].startswith("3.1")
+    assert {"/healthz", "/readyz"} <= answer.json()["paths"].keys()
+
+
+async def test_a_connection_is_kept_for_the_next_request(site: Site) -> None:
+    """Two requests, one connection."""
+    async with httpx2.AsyncClient(base_url=site.address, limits=httpx2.Limits(max_connections=1)) as client:
+        answers = [await client.get("/healthz") for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    assert all(answer.headers.get("connection") != "close" for answer in answers)

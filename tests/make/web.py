@@ -1,0 +1,33 @@
+"""A real server for tests, on the loop of the tests."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import httpx2
+
+from voelgoed.http.app import create_app
+from voelgoed.http.server import serve
+from voelgoed.wiring import Services
+
+
+@dataclass(slots=True)
+class Site:
+    """Where it is, and a client that is there already."""
+
+    address: str
+    client: httpx2.AsyncClient
+
+
+@contextlib.asynccontextmanager
+async def serving(services: Services) -> AsyncIterator[Site]:
+    """Serve the application until the block ends."""
+    closing, ready = asyncio.Event(), asyncio.Event()
+    server = asyncio.create_task(serve(create_app(services, closing), services.settings, closing, on_ready=ready.set))
+    await asyncio.wait_for(ready.wait(), 10)
+    address = services.settings.address
+    async with httpx2.AsyncClient(base_url=address) as client:
+        yield Site(address, client)
+    closing.set()
+    await server

@@ -1,0 +1,146 @@
+"""Organizations are kept apart by PostgreSQL itself, whatever the code above forgets."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from tests.make.accounts import make_organization
+from voelgoed.db import Connection, Database
+from voelgoed.ids import OrganizationId, new_id
+
+GLOBAL_TABLES = {"organizations", "schema_migrations", "schema_functions"}
+ROWS = {
+    "journal": "insert into journal (organization_id, kind) values ($1, 'made_in_a_test')",
+}
+"""How to add a row of an organization to each of its tables; a new table needs a line here."""
+
+
+async def tenant_tables(conn: Connection) -> set[str]:
+    """Every table that holds records of organizations, partitions left out."""
+    rows = await conn.fetch(
+        "select relname from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'organization_id'"
+        " where relkind in ('r', 'p') and not relispartition and relnamespace = 'public'::regnamespace"
+    )
+    return {row["relname"] for row in rows}
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """A write is refused, by privilege or by policy."""
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        yield
+
+
+async def set_organization(conn: Connection, organization_id: UUID | str) -> None:
+    await conn.execute("select set_config('app.organization_id', $1, false)", str(organization_id))
+
+
+@pytest.fixture
+async def owned(db: Database) -> OrganizationId:
+    """An organization with a row in every table."""
+    organization = await make_organization(db)
+    async with db.transaction(organization.id) as conn:
+        for add in ROWS.values():
+            await conn.execute(add, organization.id)
+    return organization.id
+
+
+async def test_every_table_is_global_or_under_the_rule(owner_conn: Connection) -> None:
+    """A new table is either named as global or has the organization, the policy, and the policy forced."""
+    rows = await owner_conn.fetch(
+        "select relname, relrowsecurity and relforcerowsecurity as is_forced,"
+        "       (select count(*) from pg_policy where polrelid = c.oid) as policies"
+        "  from pg_class c"
+        " where relkind in ('r', 'p') and not relispartition and relnamespace = 'public'::regnamespace"
+    )
+    tenant = await tenant_tables(owner_conn)
+    assert {row["relname"] for row in rows} - tenant == GLOBAL_TABLES
+    assert {
+        row["relname"]: (row["is_forced"], row["policies"]) for row in rows if row["relname"] in tenant
+    } == dict.fromkeys(tenant, (True, 1))
+    assert tenant == ROWS.keys()
+
+
+@pytest.mark.parametrize("table", ROWS)
+async def test_without_an_organization_there_is_nothing(
+    table: str, app_conn: Connection, owned: OrganizationId
+) -> None:
+    """A forgotten setting shows no rows and writes none."""
+    assert await app_conn.fetchval(f"select count(*) from {table}") == 0
+    with refused():
+        await app_conn.execute(ROWS[table], owned)
+    await set_organization(app_conn, "")
+    assert await app_conn.fetchval(f"select count(*) from {table}") == 0
+    with refused():
+        await app_conn.execute(ROWS[table], owned)
+
+
+@pytest.mark.parametrize("table", ROWS)
+async def test_another_organization_sees_and_writes_nothing(
+    table: str, db: Database, app_conn: Connection, owned: OrganizationId
+) -> None:
+    """Somebody else's row does not exist, and none can be planted there."""
+    other = await make_organization(db)
+    await set_organization(app_conn, other.id)
+    assert await app_conn.fetchval(f"select count(*) from {table} where organization_id = $1", owned) == 0
+    with refused():
+        await app_conn.execute(ROWS[table], owned)
+    await set_organization(app_conn, owned)
+    assert await app_conn.fetchval(f"select count(*) from {table} where organization_id = $1", owned) >= 1
+    assert await app_conn.fetchval(f"select count(*) from {table} where organization_id <> $1", owned) == 0
+
+
+@pytest.mark.parametrize("table", ROWS)
+async def test_not_even_the_owner_passes_by_accident(table: str, owner_conn: Connection, owned: OrganizationId) -> None:
+    """The policy is forced: a migration must say that it crosses organizations."""
+    assert await owner_conn.fetchval(f"select count(*) from {table}") == 0
+    await owner_conn.execute("select set_config('app.scope', 'system', false)")
+    assert await owner_conn.fetchval(f"select count(*) from {table} where organization_id = $1", owned) >= 1
+
+
+async def test_the_setting_ends_with_the_transaction(db: Database, owned: OrganizationId) -> None:
+    """A pooled connection carries nothing of the last organization to the next user."""
+    async with db.transaction(owned) as conn:
+        assert await conn.fetchval("select count(*) from journal") >= 1
+    for _ in range(20):
+        async with db.transaction(OrganizationId(new_id())) as conn:
+            assert await conn.fetchval("select count(*) from journal") == 0
+            assert await conn.fetchval("select current_setting('app.scope', true)") in (None, "")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create table mine (id int)",
+        "alter table journal disable row level security",
+        "drop policy organization on journal",
+        "drop table organizations",
+        "delete from organizations",
+        "update journal set kind = 'edited'",
+        "delete from journal",
+        "truncate journal",
+        "create function f() returns int language sql as 'select 1'",
+        "set role voelgoed_owner",
+        "set role voelgoed_registry",
+        "call keep_organizations_apart('organizations')",
+        "insert into schema_migrations (number, name, checksum) values (99, 'x', 'x')",
+        "create schema mine",
+        "alter role voelgoed_app superuser",
+    ],
+)
+async def test_the_application_has_no_right_of_the_owner(app_conn: Connection, statement: str) -> None:
+    """What the application does not need, its login cannot do; the journal is append-only for it."""
+    with refused():
+        await app_conn.execute(statement)
+
+
+async def test_partitions_are_no_way_round_the_rule(app_conn: Connection) -> None:
+    """The policy stands on the journal itself; its parts cannot be asked directly."""
+    parts = await app_conn.fetch("select relname from pg_class where relispartition and relkind = 'r'")
+    assert len(parts) == 13
+    for part in parts:
+        with refused():
+            await app_conn.fetch(f"select * from {part['relname']}")
