@@ -18,12 +18,9 @@ def main() -> None:
     """Compile each file; the development set takes the versions of the running set."""
     for name, chosen in FILES.items():
         fixed = ["-c", "requirements/run.txt"] if name == "dev.txt" else []
-        subprocess.run(
-            [UV, "pip", "compile", "--quiet", "--generate-hashes", "--universal", "--python-version", "3.11"]
-            + ["--custom-compile-command", "make lock", "-o", f"requirements/{name}", *chosen, *fixed],
-            cwd=ROOT,
-            check=True,
-        )
+        compiled = ["pip", "compile", "--quiet", "--generate-hashes", "--universal", "--python-version", "3.11"]
+        written = ["--custom-compile-command", "make lock", "-o", f"requirements/{name}"]
+        subprocess.run([str(UV), *compiled, *written, *chosen, *fixed], cwd=ROOT, check=True)
         print(f"requirements/{name}")
 
 

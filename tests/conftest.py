@@ -1,7 +1,7 @@
 """One PostgreSQL and one Valkey for the whole run, a database of its own for each worker.
 
-The controlling process starts the servers and makes the template; the workers copy it. `VOELGOED_PG_CONFIG` runs the same
-tests on another PostgreSQL.
+The controlling process starts the servers and makes the template; the workers copy it. `VOELGOED_PG_CONFIG` runs the
+same tests on another PostgreSQL.
 """
 
 import asyncio

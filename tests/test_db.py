@@ -63,7 +63,7 @@ async def test_a_commit_is_not_cancelled(db: Database) -> None:
     committing = asyncio.Event()
     execute = asyncpg.Connection.execute
 
-    async def announced(conn: Connection, query: str, *args: object, timeout: float | None = None) -> str:  # noqa: ASYNC109 - the driver's own signature
+    async def announced(conn: Connection, query: str, *args: object, timeout: float | None = None) -> str:
         if query == "commit":
             committing.set()
             await asyncio.sleep(0.05)
@@ -111,7 +111,7 @@ async def test_a_connection_lost_before_the_commit_is_busy(db: Database, servers
 
 
 async def test_a_mistake_of_ours_is_not_called_busy(db: Database) -> None:
-    """The driver's words about a wrong argument are a bug to be seen, though they share a class with lost connections."""
+    """The driver's words about a wrong argument share a class with lost connections, and are still a bug to be seen."""
     with pytest.raises(asyncpg.DataError):
         async with db.transaction(OrganizationId(new_id())) as conn:
             await conn.execute(ADD, "not a uuid", "slug")

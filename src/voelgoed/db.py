@@ -25,8 +25,15 @@ WORK_LONGEST_WAIT_S = 0.1
 STATEMENTS_CACHED = 256
 OLDEST_SERVER = 150_000
 
+SERVER_WENT = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.InternalClientError,  # what the driver says after a last word of the server that nobody had asked for
+)
 # OSError includes the time-outs of the driver, InterfaceError its words about a connection that is closed.
-CONNECTION_LOST = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.AdminShutdownError)
+CONNECTION_LOST = (*SERVER_WENT, OSError, asyncpg.InterfaceError, asyncpg.TooManyConnectionsError)
 LOST_RACE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 
 SAFE_SETTINGS = {
@@ -135,13 +142,10 @@ class Database:
             conn = await self._begin(begin, held)
             try:
                 yield conn
-            except CONNECTION_LOST as lost:
-                if _is_gone(conn):  # the server undoes what was never committed
-                    raise Busy from lost
+            except BaseException as failed:
                 await self._undo(conn)
-                raise
-            except BaseException:
-                await self._undo(conn)
+                if isinstance(failed, SERVER_WENT) or (isinstance(failed, CONNECTION_LOST) and _is_gone(conn)):
+                    raise Busy from failed  # never committed, so the server undoes it
                 raise
             await self._commit(conn)
 

@@ -77,7 +77,7 @@ async def test_second_owner_is_refused_by_name(data_dir: Path) -> None:
 
 
 async def test_servers_die_with_a_killed_owner(data_dir: Path) -> None:
-    """kill -9 of the owner: both servers are gone within a second, and the next start finds the data."""
+    """After kill -9 of the owner: both servers are gone within a second, and the next start finds the data."""
     async with running(Embedded(data_dir)) as servers:
         await write(servers, 7)
     with Popen([sys.executable, "-c", OWNER_PROGRAM, str(data_dir)], env=environment(data_dir), stdout=PIPE) as owner:
@@ -92,7 +92,7 @@ async def test_servers_die_with_a_killed_owner(data_dir: Path) -> None:
 
 
 async def test_next_start_works_after_the_servers_were_killed(data_dir: Path) -> None:
-    """kill -9 of the servers themselves: nothing has to be cleaned up by hand."""
+    """After kill -9 of the servers themselves: nothing has to be cleaned up by hand."""
     async with running(Embedded(data_dir)) as servers:
         await write(servers, 3)
         for pid in servers.pids().values():

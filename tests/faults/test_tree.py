@@ -34,13 +34,13 @@ async def slugs(data_dir: Path) -> set[str]:
 
 def is_ready(address: str) -> bool:
     try:
-        return httpx2.get(f"{address}/readyz", timeout=2).json()["status"] == "ready"
+        return bool(httpx2.get(f"{address}/readyz", timeout=2).json()["status"] == "ready")
     except (httpx2.HTTPError, ValueError):
         return False
 
 
 async def test_nobody_outlives_a_killed_parent(data_dir: Path) -> None:
-    """kill -9 of the parent with two web processes: all gone within a second, data intact at the next start."""
+    """After kill -9 of the parent with two web processes: all gone within a second, data intact at the next start."""
     with installation(data_dir, "--workers", "2") as running:
         assert set(running.pids) == {"web-1", "web-2", "worker", "postgres", "valkey"}
         assert is_ready(running.address)
@@ -84,7 +84,7 @@ def test_stopping_is_clean_and_quick(data_dir: Path) -> None:
 
 @pytest.mark.parametrize("name", ["web-1", "worker", "postgres", "valkey"])
 def test_whoever_dies_comes_back(data_dir: Path, name: str) -> None:
-    """kill -9 of any one process: the installation is whole again without a hand."""
+    """After kill -9 of any one process: the installation is whole again without a hand."""
     with installation(data_dir) as running:
         os.kill(running.pids[name], signal.SIGKILL)
         log = data_dir / "demo.log"

@@ -1,0 +1,36 @@
+"""Named queries: each has its function, names its organization, and is understood by the server."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from voelgoed.db import Connection, load_queries
+
+PACKAGE = Path(__file__).resolve().parents[2] / "src" / "voelgoed"
+FILES = sorted(PACKAGE.glob("*/queries.sql"))
+QUERIES = [(file, name, sql) for file in FILES for name, sql in load_queries(file).items()]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name)
+def test_each_query_has_the_function_of_its_name(file: Path) -> None:
+    """The word is the address: `lock_seats` in SQL is `store.lock_seats`."""
+    store = ast.parse(file.with_name("store.py").read_text())
+    functions = {node.name for node in store.body if isinstance(node, ast.AsyncFunctionDef)}
+    assert set(load_queries(file)) == functions
+
+
+@pytest.mark.parametrize(("file", "name", "sql"), QUERIES, ids=[f"{f.parent.name}.{n}" for f, n, _ in QUERIES])
+def test_each_query_is_bound_and_plain(file: Path, name: str, sql: str) -> None:
+    """It takes its organization as $1 or says that it crosses them; it names its columns."""
+    assert "$1" in sql or "-- system" in sql
+    assert not re.search(r"select\s+\*", sql)
+    assert sql.rstrip().endswith(";")
+
+
+@pytest.mark.parametrize(("file", "name", "sql"), QUERIES, ids=[f"{f.parent.name}.{n}" for f, n, _ in QUERIES])
+async def test_each_query_is_understood_by_the_server(file: Path, name: str, sql: str, app_conn: Connection) -> None:
+    """With the application's rights, on the schema that the migrations make."""
+    prepared = await app_conn.prepare(sql)
+    assert prepared.get_query() == sql
