@@ -43,6 +43,12 @@ def pytest_configure(config: pytest.Config) -> None:
     asyncio.run(_start(embedded))
 
 
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say which PostgreSQL this leg runs on."""
+    embedded = config.stash.get(STASH, None)
+    return f"PostgreSQL {(embedded.home / 'pg' / 'PG_VERSION').read_text().strip()}" if embedded else None
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stop them and leave nothing behind."""
     if embedded := config.stash.get(STASH, None):

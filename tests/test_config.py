@@ -66,5 +66,5 @@ def test_roots_data_is_where_an_ordinary_user_may_go(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert config.default_data_dir() == Path("/var/lib/voelgoed")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    monkeypatch.setenv("XDG_DATA_HOME", "/home/anna/.data")
-    assert config.default_data_dir() == Path("/home/anna/.data/voelgoed")
+    monkeypatch.setenv("XDG_DATA_HOME", "/srv/anna/data")
+    assert config.default_data_dir() == Path("/srv/anna/data/voelgoed")
