@@ -1,6 +1,6 @@
 # The only entry point: `make` alone says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup ready check test demo serve fix bench sim screens openapi lock clean
+.PHONY: help requirements setup ready check test demo serve fix bench sim screens openapi lock clean
 PY := .venv/bin/python
 PYTEST := .venv/bin/pytest
 ARGS ?=
@@ -27,12 +27,13 @@ check: setup ## Lint, types, import rules, migrations, web types
 	.venv/bin/lint-imports
 	.venv/bin/deptry .
 	.venv/bin/squawk migrations/*.sql
+	$(PY) scripts/requirements.py
 	cd web && PATH="$(CURDIR)/.venv/bin:$$PATH" npm run --silent check
 
 test: setup ## Everything, on real PostgreSQL, real Valkey and a real browser
 	cd web && PATH="$(CURDIR)/.venv/bin:$$PATH" npm test --silent
 	$(PYTEST) -n 2 $(ARGS)
-	VOELGOED_PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config $(PYTEST) -m postgresql --ignore tests/browser $(ARGS)
+	VOELGOED_PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config $(PYTEST) -n 2 -m "postgresql and not bench and not sim and not screens" --ignore tests/browser $(ARGS)
 
 fix: setup ## Format, and mend what can be mended by itself
 	.venv/bin/ruff check --fix .
@@ -41,17 +42,21 @@ fix: setup ## Format, and mend what can be mended by itself
 bench: setup ## Print what the ground costs (figures of one machine, to be compared within one run)
 	$(PYTEST) tests/bench -m bench -s -n 0 $(ARGS)
 
-sim: setup ## Kill processes at random for a while and audit what is left (SEED=1 STEPS=40)
+sim: setup ## Kill processes at random for a while and audit what is left (SEED=1 STEPS=20)
 	$(PYTEST) tests/sim -m sim -s -n 0 $(ARGS)
 
 screens: setup ## Take pictures of every screen into docs/screens
 	$(PYTEST) tests/browser/test_screens.py -m screens -s -n 0 $(ARGS)
 
-openapi: setup ## Write openapi.json anew
-	$(PY) -m voelgoed.http.contract > openapi.json
+openapi: setup ## Write what is made from the code: openapi.json, docs/permissions.md, the web's types
+	$(PY) -m voelgoed.http.contract .
+	cd web && PATH="$(CURDIR)/.venv/bin:$$PATH" npm run --silent api
 
 lock: setup ## Lock the dependencies anew, with hashes
 	@python3 scripts/lock.py
+
+requirements: setup ## Count the requirement rows that tests prove, by area
+	$(PY) scripts/requirements.py
 
 clean: ## Remove what `make setup` made
 	rm -rf .venv web/node_modules src/voelgoed/http/dist

@@ -119,14 +119,14 @@ def npm(*args: str) -> None:
 
 
 def node_is_new_enough() -> bool:
-    """Whether the machine's Node can build the bundle; one already in the environment counts too."""
+    """Whether Node and its npm are here and new enough to build the bundle; those of the environment come first."""
     program = VENV / "bin" / "node"
     found = str(program) if program.exists() else shutil.which("node")
-    if not found:
+    if not found or not ((VENV / "bin" / "npm").exists() or shutil.which("npm")):
         return False
     said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
     number = re.match(r"v(\d+)\.(\d+)", said)
-    return bool(number) and (int(number[1]), int(number[2])) >= OLDEST_NODE if number else False
+    return number is not None and (int(number[1]), int(number[2])) >= OLDEST_NODE
 
 
 def web_sources() -> list[Path]:
@@ -142,11 +142,15 @@ def chromium() -> Path:
 
 def install_postgres_15() -> None:
     """The oldest PostgreSQL we support, for one leg of the tests; without the server Debian would start with it."""
-    if not POSTGRES_15.exists() and os.geteuid() == 0 and not NO_CLUSTER.exists():
+    forbid = os.geteuid() == 0 and shutil.which("apt-get") is not None and not NO_CLUSTER.exists()
+    if forbid:
         NO_CLUSTER.parent.mkdir(parents=True, exist_ok=True)
         NO_CLUSTER.write_text("create_main_cluster = false\n")
-    if not POSTGRES_15.exists():
+    try:
         apt("postgresql-15")
+    finally:
+        if forbid:  # the machine is not ours: what its owner installs next shall behave as he knows it
+            NO_CLUSTER.unlink(missing_ok=True)
 
 
 def apt(package: str) -> None:

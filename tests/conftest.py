@@ -18,15 +18,17 @@ from pydantic import SecretStr
 
 from tests.make.processes import free_port
 from tests.make.web import Site, serving
-from voelgoed import redis, schema
+from voelgoed import schema
 from voelgoed.config import Settings
 from voelgoed.db import Connection, Database
 from voelgoed.embedded import Embedded
-from voelgoed.wiring import Services
+from voelgoed.redis import RedisLink
+from voelgoed.wiring import Services, build_services
 
 TEMPLATE = "template_voelgoed"
 TEST_DIR_ENV = "VOELGOED_TEST_DIR"
 POSTGRESQL_FIXTURES = {"db", "owner_conn", "app_conn", "database"}
+SECRET_KEY = b"a secret key that only tests have"
 STASH = pytest.StashKey[Embedded]()
 
 
@@ -141,13 +143,16 @@ def settings(servers: Embedded, database: str, redis_url: str) -> Settings:
         data_dir=servers.home,
         port=free_port(),
         unsafe_database=True,
+        guests_per_ip_per_minute=0,
     )
 
 
 @pytest.fixture(scope="session")
 async def services(settings: Settings, db: Database, redis_url: str) -> AsyncIterator[Services]:
-    async with redis.connect(redis_url, connect_timeout_s=1, call_timeout_s=1) as client:
-        yield Services(settings=settings, db=db, redis=client)
+    async with RedisLink(redis_url, connect_timeout_s=1, call_timeout_s=1) as link:
+        services = build_services(settings, db, link, SECRET_KEY)
+        yield services
+        services.door.passwords.close()
 
 
 @pytest.fixture(scope="session")

@@ -57,8 +57,9 @@ async def test_a_swallowed_error_is_not_taken_for_a_commit(db: Database) -> None
     assert await count(db, organization_id) == 0
 
 
-async def test_a_commit_is_not_cancelled(db: Database) -> None:
-    """A caller who leaves during the commit leaves a whole transaction behind, not half of one."""
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_commit_is_not_cancelled(db: Database, times: int) -> None:
+    """A caller who leaves during the commit, however often it says so, leaves a whole transaction behind."""
     organization_id, slug = new_organization()
     committing = asyncio.Event()
     execute = asyncpg.Connection.execute
@@ -76,7 +77,9 @@ async def test_a_commit_is_not_cancelled(db: Database) -> None:
     with patch.object(asyncpg.Connection, "execute", announced):
         task = asyncio.create_task(work())
         await committing.wait()
-        task.cancel()
+        for _ in range(times):
+            task.cancel()
+            await asyncio.sleep(0)
         with pytest.raises(asyncio.CancelledError):
             await task
     assert await count(db, organization_id) == 1
@@ -226,6 +229,19 @@ async def test_a_login_that_is_too_mighty_is_refused(
             await check_server(db, unsafe_accepted=True)
     finally:
         await db.close()
+
+
+async def test_a_login_that_may_become_the_owner_is_refused(servers: Embedded, database: str) -> None:
+    """Membership is as good as ownership."""
+    admin = await asyncpg.connect(servers.postgres_url("postgres", database))
+    await admin.execute("create role climber login in role voelgoed_owner")
+    conn = await asyncpg.connect(servers.postgres_url("climber", database))
+    try:
+        assert any("may become the owner" in found for found in await find_objections(conn))
+    finally:
+        await conn.close()
+        await admin.execute("drop role climber")
+        await admin.close()
 
 
 async def test_the_applications_login_has_no_objections_but_the_tests_settings(app_conn: Connection) -> None:

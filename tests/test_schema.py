@@ -145,6 +145,39 @@ async def test_a_changed_function_is_applied_anew(empty: str, folder: Path, monk
     await conn.close()
 
 
+async def test_functions_of_a_later_release_are_left_alone(
+    empty: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """During a rolling upgrade the old code meets newer functions: it may run, and must not put its own back."""
+    texts = {"things/functions.sql": "create or replace function answer() returns int language sql as 'select 1'"}
+    monkeypatch.setattr(schema, "load_functions", lambda: texts)
+    monkeypatch.setattr(schema, "VERSION", "99.0.0")
+    await schema.migrate(empty, folder=folder)
+    monkeypatch.setattr(schema, "VERSION", "98.7.0")
+    texts["things/functions.sql"] = "create or replace function answer() returns int language sql as 'select 0'"
+    assert (await schema.migrate(empty, folder=folder)).is_current
+    conn = await asyncpg.connect(empty)
+    assert await conn.fetchval("select answer()") == 1
+    await conn.close()
+
+
+async def test_a_file_outside_a_transaction_holds_one_statement(folder: Path) -> None:
+    """Two would run as one transaction after all."""
+    (folder / "0003_two.sql").write_text("-- no-transaction\nselect 1; select 2;")
+    with pytest.raises(StartRefused, match="one statement only"):
+        schema.load_migrations(folder)
+
+
+async def test_a_turn_that_never_comes_is_said(empty: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else is migrating, and goes on."""
+    monkeypatch.setattr(schema, "LOCK_WAIT", "50ms")
+    holder = await asyncpg.connect(empty)
+    await holder.execute("select pg_advisory_lock($1)", schema.LOCK_KEY)
+    with pytest.raises(StartRefused, match="another process has been migrating"):
+        await schema.migrate(empty, folder=folder)
+    await holder.close()
+
+
 async def test_the_real_migrations_bring_an_empty_database_up(empty: str) -> None:
     """What ships works from nothing, and says so."""
     done = await schema.migrate(empty)

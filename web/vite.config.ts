@@ -5,7 +5,12 @@ import { precompress } from './precompress.ts';
 const SERVER = 'http://127.0.0.1:8600';
 
 export default defineConfig(({ mode }) => ({
-	plugins: [svelte({ configFile: false }), precompress({ javascriptGzipMax: 40 * 1024 })],
+	plugins: [
+		svelte({ configFile: false }),
+		// The first page carries the session, the router and every sentence in two languages, so that a refusal can be
+		// said without asking the server for words. The screens of the account come when they are opened.
+		precompress({ firstGzipMax: 60 * 1024, totalGzipMax: 90 * 1024 }),
+	],
 	server: { proxy: { '/api': SERVER, '/healthz': SERVER, '/readyz': SERVER } },
 	build: {
 		outDir: '../src/voelgoed/http/dist',

@@ -39,8 +39,10 @@ LOST_RACE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.
 SAFE_SETTINGS = {
     "fsync": ("on",),
     "full_page_writes": ("on",),
-    "synchronous_commit": ("on", "remote_write", "remote_apply", "local"),
+    "synchronous_commit": ("on", "remote_write", "remote_apply"),  # not local: a fail-over would lose what was said
 }
+# OSError: nobody there, or too slow. InterfaceError and ValueError: a URL that makes no sense.
+CONNECT_FAILURES = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError)
 
 
 if TYPE_CHECKING:
@@ -89,10 +91,8 @@ class Database:
                 connection_class=StatelessConnection,
                 server_settings={"application_name": application_name},
             )
-        except (OSError, asyncpg.PostgresError, TimeoutError) as failed:
-            raise StartRefused(
-                f"cannot connect to PostgreSQL: {failed}", hint="check VOELGOED_DATABASE_URL, and that the server is up"
-            ) from failed
+        except CONNECT_FAILURES as failed:
+            raise _cannot_connect(failed) from failed
         return cls(pool, acquire_timeout_s=acquire_timeout_s)
 
     async def close(self) -> None:
@@ -184,6 +184,21 @@ class Database:
         assert outcome == "COMMIT", "an error was swallowed inside a transaction: nothing was written"
 
 
+async def connect(url: str, *, timeout_s: float = 10.0, application_name: str = "voelgoed") -> Connection:
+    """One connection outside any pool, for commands; what keeps it from being made is said in plain words."""
+    try:
+        return await asyncpg.connect(url, timeout=timeout_s, server_settings={"application_name": application_name})
+    except CONNECT_FAILURES as failed:
+        raise _cannot_connect(failed) from failed
+
+
+def _cannot_connect(failed: BaseException) -> StartRefused:
+    return StartRefused(
+        f"cannot connect to PostgreSQL: {str(failed) or type(failed).__name__}",
+        hint="check VOELGOED_DATABASE_URL, and that the server is up",
+    )
+
+
 def _is_gone(conn: Conn) -> bool:
     """Whether the connection is closed; the pool takes a closed one back by itself, and the driver objects then."""
     try:
@@ -213,7 +228,9 @@ async def find_objections(conn: Connection | Conn) -> list[str]:
     row = await conn.fetchrow(
         "select current_setting('server_version_num')::int as version, rolsuper, rolbypassrls, rolname,"
         " pg_is_in_recovery() as is_standby,"
-        " exists (select from pg_class where relowner = pg_roles.oid and relkind in ('r', 'p')) as owns_tables"
+        " exists (select from pg_class where relowner = pg_roles.oid and relkind in ('r', 'p')) as owns_tables,"
+        " exists (select from pg_roles r where r.rolname in ('voelgoed_owner', 'voelgoed_registry')"
+        "         and r.rolname <> current_user and pg_has_role(current_user, r.oid, 'member')) as is_in_them"
         " from pg_roles where rolname = current_user"
     )
     assert row is not None
@@ -224,6 +241,8 @@ async def find_objections(conn: Connection | Conn) -> list[str]:
         found.append(f"login {row['rolname']} passes row-level security: use voelgoed_app")
     if row["owns_tables"]:
         found.append(f"login {row['rolname']} owns tables: use voelgoed_app")
+    if row["is_in_them"]:
+        found.append(f"login {row['rolname']} may become the owner or the registry: revoke those roles from it")
     if row["is_standby"]:
         found.append("the server is a standby: connect to the primary")
     for name, accepted in SAFE_SETTINGS.items():
@@ -245,10 +264,14 @@ def load_queries(file: Path) -> Mapping[str, str]:
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
     """Await without being cancelled half-way; a cancellation is passed on when the work is done."""
     task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():  # bounded by the time-out of a command; however often somebody cancels
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as again:
+            cancelled = again
+    if cancelled:
         if not task.cancelled():
             task.exception()  # seen: the caller is leaving and takes the cancellation, not the outcome
-        raise
+        raise cancelled
+    return task.result()

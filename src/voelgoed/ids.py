@@ -6,6 +6,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 OrganizationId = NewType("OrganizationId", UUID)
+UserId = NewType("UserId", UUID)
 
 
 def new_id() -> UUID:

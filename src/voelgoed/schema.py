@@ -14,7 +14,8 @@ from pathlib import Path
 import asyncpg
 import stamina
 
-from voelgoed.db import Conn, Connection
+from voelgoed.config import VERSION
+from voelgoed.db import Conn, Connection, connect
 from voelgoed.errors import StartRefused
 
 PACKAGE = Path(__file__).parent
@@ -23,6 +24,7 @@ LOCK_KEY = 7_100_651_118  # any number, the same in every process
 LOCK_WAIT = "60s"
 TABLE_LOCK_WAIT = "3s"  # a migration that waits longer than this for a table stops everybody behind it
 TABLE_LOCK_TRIES = 5
+STATEMENT_WAIT = "10min"
 FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 OUTSIDE_TRANSACTION = "-- no-transaction"
 
@@ -31,7 +33,7 @@ create table if not exists schema_migrations (
   number integer primary key, name text not null, checksum text not null,
   applied_at timestamptz not null default now());
 create table if not exists schema_functions (
-  path text primary key, checksum text not null, applied_at timestamptz not null default now());
+  path text primary key, checksum text not null, version text not null, applied_at timestamptz not null default now());
 grant select on schema_migrations, schema_functions to voelgoed_app;
 """
 
@@ -102,6 +104,8 @@ def load_migrations(folder: Path) -> list[Migration]:
         if named is None:
             raise StartRefused(f"{path} is not named like 0001_what_it_does.sql")
         found.append(Migration(int(named[1]), named[2], path.read_text()))
+        if not found[-1].is_transactional and found[-1].sql.rstrip().count(";") != 1:
+            raise StartRefused(f"{path} runs outside a transaction, so it may hold one statement only")
     if [migration.number for migration in found] != list(range(1, len(found) + 1)):
         raise StartRefused(f"the migrations in {folder} are not numbered 1, 2, 3 without gaps")
     return found
@@ -119,7 +123,7 @@ def roles_sql() -> str:
 
 async def create_database(admin_url: str, database: str) -> None:
     """Make the roles and an empty database that the owner role owns, as a superuser. Harmless when they are there."""
-    conn = await asyncpg.connect(admin_url, timeout=10)
+    conn = await connect(admin_url)
     try:
         async with conn.transaction():
             await conn.execute("select pg_advisory_xact_lock($1)", LOCK_KEY)
@@ -140,12 +144,10 @@ async def migrate(
 ) -> Status:
     """Bring the database up to this version of the code; each step is reported with its seconds."""
     known = load_migrations(folder or migrations_folder())
-    conn = await asyncpg.connect(owner_url, timeout=10, server_settings={"application_name": "voelgoed migrate"})
+    conn = await connect(owner_url, application_name="voelgoed migrate")
     try:
         await _require_owner(conn)
-        await conn.execute(f"set lock_timeout = '{LOCK_WAIT}'")
-        await conn.execute("select pg_advisory_lock($1)", LOCK_KEY)
-        await conn.execute(f"set lock_timeout = '{TABLE_LOCK_WAIT}'")
+        await _take_turn(conn)
         await conn.execute(LEDGER)
         before = await status(conn, known)
         if before.changed:
@@ -173,12 +175,12 @@ async def status(conn: Connection | Conn, known: Sequence[Migration] | None = No
     """Compare what has run with what this code brings."""
     known = load_migrations(migrations_folder()) if known is None else known
     ran: dict[str, str] = {}
-    functions_ran: dict[str, str] = {}
+    functions_ran: dict[str, tuple[str, tuple[int, ...]]] = {}
     if await conn.fetchval("select to_regclass('schema_migrations') is not null"):
         rows = await conn.fetch("select number, name, checksum from schema_migrations order by number")
         ran = {f"{row['number']:04}_{row['name']}": row["checksum"] for row in rows}
-        rows = await conn.fetch("select path, checksum from schema_functions")
-        functions_ran = {row["path"]: row["checksum"] for row in rows}
+        rows = await conn.fetch("select path, checksum, version from schema_functions")
+        functions_ran = {row["path"]: (row["checksum"], _release(row["version"])) for row in rows}
     here = {migration.label: migration.checksum for migration in known}
     return Status(
         applied=tuple(ran),
@@ -186,38 +188,69 @@ async def status(conn: Connection | Conn, known: Sequence[Migration] | None = No
         changed=tuple(label for label in here if label in ran and ran[label] != here[label]),
         unknown=tuple(label for label in ran if label not in here),
         stale_functions=tuple(
-            path for path, sql in load_functions().items() if functions_ran.get(path) != _checksum(sql)
+            path for path, sql in load_functions().items() if _is_stale(_checksum(sql), functions_ran.get(path))
         ),
     )
 
 
-@stamina.retry(on=asyncpg.LockNotAvailableError, attempts=TABLE_LOCK_TRIES, wait_initial=0.5, timeout=None)
-async def _apply(conn: Connection, migration: Migration) -> None:
-    done = "insert into schema_migrations (number, name, checksum) values ($1, $2, $3)"
-    about = (migration.number, migration.name, migration.checksum)
+async def _take_turn(conn: Connection) -> None:
+    """Wait for whoever else is migrating, and set the limits that every step has."""
+    await conn.execute(f"set lock_timeout = '{LOCK_WAIT}'")
     try:
-        if migration.is_transactional:
-            async with conn.transaction():
-                await conn.execute(migration.sql)
-                await conn.execute(done, *about)
-        else:
-            await conn.execute(migration.sql)
-            await conn.execute(done, *about)
-    except asyncpg.LockNotAvailableError:
-        raise
+        await conn.execute("select pg_advisory_lock($1)", LOCK_KEY)
+    except asyncpg.LockNotAvailableError as late:
+        raise StartRefused(f"another process has been migrating for {LOCK_WAIT}", hint="try again later") from late
+    await conn.execute(f"set lock_timeout = '{TABLE_LOCK_WAIT}'")
+    await conn.execute(f"set statement_timeout = '{STATEMENT_WAIT}'")
+
+
+async def _apply(conn: Connection, migration: Migration) -> None:
+    try:
+        await (_apply_whole(conn, migration) if migration.is_transactional else _apply_alone(conn, migration))
     except asyncpg.PostgresError as failed:
         raise StartRefused(f"migration {migration.label} failed: {failed}") from failed
 
 
-async def _apply_functions(conn: Connection, path: str, sql: str) -> None:
+@stamina.retry(on=asyncpg.LockNotAvailableError, attempts=TABLE_LOCK_TRIES, wait_initial=0.5, timeout=None)
+async def _apply_whole(conn: Connection, migration: Migration) -> None:
+    """In a transaction, tried again when a table was busy: nothing of the first try is left."""
     async with conn.transaction():
-        await conn.execute(sql)
-        await conn.execute(
-            "insert into schema_functions (path, checksum) values ($1, $2)"
-            " on conflict (path) do update set checksum = excluded.checksum, applied_at = now()",
-            path,
-            _checksum(sql),
-        )
+        await conn.execute(migration.sql)
+        await _note(conn, migration)
+
+
+async def _apply_alone(conn: Connection, migration: Migration) -> None:
+    """One statement that cannot run in a transaction, such as an index built beside the traffic.
+
+    It waits as long as it must, blocking nobody, and is never tried again by itself: what is left is for a person.
+    """
+    await conn.execute("set lock_timeout = 0; set statement_timeout = 0")
+    try:
+        await conn.execute(migration.sql)
+    finally:
+        await conn.execute(f"set lock_timeout = '{TABLE_LOCK_WAIT}'; set statement_timeout = '{STATEMENT_WAIT}'")
+    await _note(conn, migration)
+
+
+async def _note(conn: Connection, migration: Migration) -> None:
+    about = (migration.number, migration.name, migration.checksum)
+    await conn.execute("insert into schema_migrations (number, name, checksum) values ($1, $2, $3)", *about)
+
+
+async def _apply_functions(conn: Connection, path: str, sql: str) -> None:
+    try:
+        async with conn.transaction():
+            await conn.execute(sql)
+            await conn.execute(
+                "insert into schema_functions (path, checksum, version) values ($1, $2, $3)"
+                " on conflict (path) do update"
+                " set checksum = excluded.checksum, version = excluded.version, applied_at = now()",
+                path,
+                _checksum(sql),
+                VERSION,
+            )
+    except asyncpg.PostgresError as failed:
+        raise StartRefused(f"{path} failed: {failed}") from failed
 
 
 async def _require_owner(conn: Connection) -> None:
@@ -228,6 +261,15 @@ async def _require_owner(conn: Connection) -> None:
             f"migrations run as {OWNER}, and this connection is {who}",
             hint=f"let VOELGOED_OWNER_DATABASE_URL log in as {OWNER}",
         )
+
+
+def _is_stale(checksum: str, ran: tuple[str, tuple[int, ...]] | None) -> bool:
+    """Whether our text must be applied: not when a later release has put its own there, which this code may run on."""
+    return ran is None or (ran[0] != checksum and ran[1] <= _release(VERSION))
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 def _checksum(sql: str) -> str:

@@ -1,4 +1,4 @@
-"""What a process has in its hands: settings, database, Redis. Built once at start, closed in reverse order."""
+"""What a process has in its hands. Built once at start, closed in reverse order."""
 
 import asyncio
 import contextlib
@@ -9,18 +9,27 @@ from typing import Any, TypeVar
 
 import structlog
 import uvloop
-from redis.asyncio import Redis
 
-from voelgoed import config, redis, schema
+from voelgoed import config, schema
+from voelgoed.accounts.attempts import Attempts
+from voelgoed.accounts.mail import ConsoleMailer, Mailer
+from voelgoed.accounts.passwords import Passwords
+from voelgoed.accounts.sessions import Sessions
+from voelgoed.accounts.signing import Door
+from voelgoed.cache import Cache
 from voelgoed.config import Settings
 from voelgoed.db import Database, check_server
 from voelgoed.errors import StartRefused
+from voelgoed.redis import RedisLink
 from voelgoed.telemetry import log
 
 T = TypeVar("T")
 
 REFUSED = 2
 """The exit code of a process that would not start."""
+
+SECRET_KEY_NAME = "secret.key"  # noqa: S105 - the name of a file
+SECRET_KEY_BYTES_MIN = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +38,11 @@ class Services:
 
     settings: Settings
     db: Database
-    redis: Redis
+    redis: RedisLink
+    cache: Cache
+    sessions: Sessions
+    door: Door
+    mailer: Mailer
 
 
 @contextlib.asynccontextmanager
@@ -40,6 +53,7 @@ async def open_services(settings: Settings, *, process: str) -> AsyncIterator[Se
     """
     assert settings.database_url is not None, "the parent process fills in the embedded server's address"
     assert settings.redis_url is not None
+    secret_key = read_secret_key(settings)
     db = await Database.open(
         settings.database_url.get_secret_value(),
         size=settings.pool_size,
@@ -55,21 +69,58 @@ async def open_services(settings: Settings, *, process: str) -> AsyncIterator[Se
             raise StartRefused(
                 f"the database schema is not current: {standing.summary}", hint="run: voelgoed db migrate"
             )
-        async with redis.connect(
+        link = RedisLink(
             settings.redis_url.get_secret_value(),
             connect_timeout_s=settings.redis_connect_timeout_s,
             call_timeout_s=settings.redis_call_timeout_s,
-        ) as client:
-            yield Services(settings=settings, db=db, redis=client)
+            probe_every_s=settings.redis_probe_s,
+        )
+        async with link:
+            services = build_services(settings, db, link, secret_key)
+            try:
+                yield services
+            finally:
+                services.door.passwords.close()
+                await services.cache.settle()
     finally:
         await db.close()
 
 
+def build_services(settings: Settings, db: Database, link: RedisLink, secret_key: bytes) -> Services:
+    """Put together what stands on the two servers."""
+    sessions = Sessions(db, link, idle_s=settings.session_idle_s, trust_s=settings.session_trust_s)
+    attempts = Attempts.of(link, newcomers_per_minute=settings.guests_per_ip_per_minute)
+    door = Door(db=db, sessions=sessions, passwords=Passwords(), attempts=attempts, secret_key=secret_key)
+    return Services(
+        settings=settings,
+        db=db,
+        redis=link,
+        cache=Cache(link=link),
+        sessions=sessions,
+        door=door,
+        mailer=ConsoleMailer(),
+    )
+
+
+def read_secret_key(settings: Settings) -> bytes:
+    """The installation's secret key; the parent process made it when there was none."""
+    path = settings.secret_key_file or settings.data_dir / SECRET_KEY_NAME
+    try:
+        key = path.read_bytes()
+    except OSError as failed:
+        raise StartRefused(
+            f"cannot read the secret key: {failed}", hint="set VOELGOED_SECRET_KEY_FILE, or use: voelgoed serve"
+        ) from None
+    if len(key) < SECRET_KEY_BYTES_MIN:
+        raise StartRefused(f"{path} is too short: a secret key has at least {SECRET_KEY_BYTES_MIN} bytes")
+    return key
+
+
 def run_child(process: str, main: Callable[[Settings], Coroutine[Any, Any, None]]) -> None:
     """Be a process of the tree: settings, logs, event loop; a refusal to start is logged, not thrown."""
-    settings = config.load()
-    log.configure(settings.log_level, settings.log_format, process=process)
     try:
+        settings = config.load()
+        log.configure(settings.log_level, settings.log_format, process=process)
         run_to_end(main(settings))
     except StartRefused as refused:
         structlog.get_logger(__name__).error("start_refused", reason=str(refused), hint=refused.hint)

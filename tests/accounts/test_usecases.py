@@ -6,7 +6,7 @@ import pytest
 
 from tests.make.accounts import make_organization
 from voelgoed.accounts import usecases
-from voelgoed.accounts.store import OrganizationInvalid, SlugTaken
+from voelgoed.accounts.refusals import OrganizationInvalid, SlugTaken
 from voelgoed.db import Database
 from voelgoed.ids import new_id
 

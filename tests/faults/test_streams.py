@@ -52,37 +52,41 @@ async def until_end(client: httpx2.AsyncClient, path: str, opened: asyncio.Semap
     return said
 
 
-async def test_open_streams_are_ended_and_told() -> None:
-    """Fifty open streams each get a last word, and the process is gone in under a second."""
+async def stop_with_streams(path: str, *, count: int, grace_s: float) -> tuple[list[object], int, float]:
+    """Open streams, ask the process to stop; what each stream was told, the exit code, and the seconds it took."""
     port = free_port()
-    with Popen([sys.executable, "-c", PROGRAM, str(port), "5"], stdout=PIPE) as process:
+    with Popen([sys.executable, "-c", PROGRAM, str(port), str(grace_s)], stdout=PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         opened = asyncio.Semaphore(0)
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
-            streams = [asyncio.create_task(until_end(client, "/stream", opened)) for _ in range(50)]
+            streams = [asyncio.create_task(until_end(client, path, opened)) for _ in range(count)]
             for _ in streams:
                 await asyncio.wait_for(opened.acquire(), 20)
             started = time.monotonic()
             process.send_signal(signal.SIGTERM)
-            said = await asyncio.gather(*streams)
-        assert await asyncio.to_thread(process.wait, 10) == 0
-        took = time.monotonic() - started
-    assert said == ["event: snapshot\n\nevent: bye\n\n"] * 50
-    assert took < 5, "the grace period ran out: the streams were cut, not ended"
-    print(f"stopped in {took:.2f} s")
+            code = await asyncio.to_thread(process.wait, 20)
+            took = time.monotonic() - started
+            said = await asyncio.gather(*streams, return_exceptions=True)
+    return list(said), code, took
+
+
+async def test_open_streams_are_ended_and_told() -> None:
+    """Fifty open streams each get a last word, and the process is gone in under a second (the best of three)."""
+    times = []
+    for _ in range(3):
+        said, code, took = await stop_with_streams("/stream", count=50, grace_s=5)
+        assert said == ["event: snapshot\n\nevent: bye\n\n"] * 50
+        assert code == 0
+        assert took < 5, "the grace period ran out: the streams were cut, not ended"
+        times.append(took)
+    assert min(times) < 1.0, times
 
 
 async def test_a_stream_that_does_not_listen_is_cut() -> None:
-    """The belt to these braces: after the grace period the process goes anyway."""
-    port = free_port()
-    with Popen([sys.executable, "-c", PROGRAM, str(port), "0.3"], stdout=PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        opened = asyncio.Semaphore(0)
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
-            stream = asyncio.create_task(until_end(client, "/deaf", opened))
-            await asyncio.wait_for(opened.acquire(), 20)
-            process.send_signal(signal.SIGTERM)
-            assert await asyncio.to_thread(process.wait, 10) is not None
-            await asyncio.gather(stream, return_exceptions=True)
+    """The belt to these braces: once the grace period is over the process goes anyway, and no sooner."""
+    grace_s, margin_s = 0.3, 3.0
+    said, code, took = await stop_with_streams("/deaf", count=1, grace_s=grace_s)
+    assert code == 0
+    assert grace_s <= took < grace_s + margin_s
+    assert said != ["event: snapshot\n\nevent: bye\n\n"]

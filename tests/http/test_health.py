@@ -1,6 +1,7 @@
 """Health: the process lives, and whether it can do its work."""
 
 import asyncio
+import contextlib
 import dataclasses
 
 import httpx2
@@ -10,7 +11,7 @@ from tests.make.processes import free_port
 from tests.make.web import Site, serving
 from voelgoed import redis, schema
 from voelgoed.config import VERSION
-from voelgoed.db import Connection
+from voelgoed.db import Connection, Database
 from voelgoed.embedded import Embedded
 from voelgoed.http.routes import health
 from voelgoed.wiring import Services
@@ -44,7 +45,7 @@ async def test_a_process_that_can_work_is_ready(site: Site, looks_anew: None) ->
 
 async def test_without_redis_it_still_serves(services: Services, servers: Embedded) -> None:
     """Redis away is a lesser state, not a failure: the process stays in the rotation."""
-    async with redis.connect(f"unix://{servers.home}/nowhere.sock") as away:
+    async with redis.RedisLink(f"unix://{servers.home}/nowhere.sock") as away:
         lame = dataclasses.replace(services, redis=away)
         lame = dataclasses.replace(lame, settings=services.settings.model_copy(update={"port": free_port()}))
         async with serving(lame) as site:
@@ -56,12 +57,12 @@ async def test_without_redis_it_still_serves(services: Services, servers: Embedd
 
 async def test_a_schema_that_is_behind_is_not_ready(site: Site, owner_conn: Connection, looks_anew: None) -> None:
     """New code on an old schema takes no visitors."""
-    row = await owner_conn.fetchrow("delete from schema_functions returning *")
+    row = await owner_conn.fetchrow("delete from schema_functions where path like 'journal%' returning *")
     assert row is not None
     try:
         answer = await site.client.get("/readyz")
     finally:
-        await owner_conn.execute("insert into schema_functions values ($1, $2, $3)", *row)
+        await owner_conn.execute("insert into schema_functions values ($1, $2, $3, $4)", *row)
     assert (answer.status_code, answer.json()["status"]) == (503, "not_ready")
     assert answer.json()["checks"]["schema"]["state"] == "failed"
     assert answer.json()["checks"]["database"]["state"] == "ok"
@@ -74,6 +75,7 @@ async def test_a_process_that_is_closing_is_not_ready(services: Services) -> Non
     assert (await readiometer.ask()).status == "ready"
     closing.set()
     assert (await readiometer.ask()).status == "not_ready"
+    readiometer.close()
 
 
 async def test_a_crowd_that_asks_costs_one_look(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,13 +91,53 @@ async def test_a_crowd_that_asks_costs_one_look(services: Services, monkeypatch:
     monkeypatch.setattr(schema, "status", counted)
     readiometer = health.Readiometer(services, asyncio.Event())
     await asyncio.gather(*(readiometer.ask() for _ in range(1000)))
+    readiometer.close()
     assert looks == 1
+
+
+async def test_a_rush_is_not_a_failure(site: Site, db: Database, looks_anew: None) -> None:
+    """Every connection of the pool is taken: the process is busy, not broken, and stays in the rotation."""
+    async with contextlib.AsyncExitStack() as rush:
+        for _ in range(10):
+            await rush.enter_async_context(db.system_transaction())
+        answer = await site.client.get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "ready")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/api/openapi.json", "/"])
+async def test_head_is_get_without_a_body(site: Site, path: str) -> None:
+    """Load balancers ask with HEAD; they get the status of the route, not of a page."""
+    whole, head = await site.client.get(path), await site.client.head(path)
+    assert (head.status_code, head.content) == (whole.status_code, b"")
+    assert head.headers["content-type"] == whole.headers["content-type"]
+
+
+async def test_head_of_a_process_that_is_not_ready_says_so(
+    site: Site, owner_conn: Connection, looks_anew: None
+) -> None:
+    """The status is that of GET."""
+    row = await owner_conn.fetchrow("delete from schema_migrations where number = 1 returning *")
+    assert row is not None
+    try:
+        answer = await site.client.head("/readyz")
+    finally:
+        await owner_conn.execute("insert into schema_migrations values ($1, $2, $3, $4)", *row)
+    assert answer.status_code == 503
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/healthz"), ("DELETE", "/api/me"), ("GET", "/api/auth/login")])
+async def test_a_wrong_method_is_told_the_right_ones(site: Site, method: str, path: str) -> None:
+    """405 with what the address does do; and it is said before anybody is asked who they are."""
+    answer = await site.client.request(method, path)
+    assert answer.status_code == 405
+    assert answer.json()["error"] == "method_not_allowed"
+    assert answer.headers["allow"] == {"/healthz": "GET, HEAD", "/api/me": "GET, HEAD, PATCH"}.get(path, "POST")
 
 
 async def test_an_unknown_address_of_the_api_is_not_a_page(site: Site) -> None:
     """A program that mistypes gets an error it can read, for every method."""
-    for method in ("GET", "POST", "DELETE"):
-        answer = await site.client.request(method, "/api/no/such/thing")
+    for method, path in (("GET", "/api/no/such/thing"), ("POST", "/api/x"), ("DELETE", "/api/"), ("GET", "/api")):
+        answer = await site.client.request(method, path)
         assert answer.status_code == 404
         assert answer.json()["error"] == "not_found"
         assert answer.json()["effect"] == "none"

@@ -24,10 +24,12 @@ class Site:
 async def serving(services: Services) -> AsyncIterator[Site]:
     """Serve the application until the block ends."""
     closing, ready = asyncio.Event(), asyncio.Event()
-    server = asyncio.create_task(serve(create_app(services, closing), services.settings, closing, on_ready=ready.set))
+    edge = create_app(services, closing)
+    server = asyncio.create_task(serve(edge, services.settings, closing, on_ready=ready.set))
     await asyncio.wait_for(ready.wait(), 10)
     address = services.settings.address
-    async with httpx2.AsyncClient(base_url=address) as client:
+    async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
         yield Site(address, client)
     closing.set()
     await server
+    edge.close()

@@ -1,8 +1,12 @@
 import { mount } from 'svelte';
 import App from './App.svelte';
+import { router } from './lib/router.svelte.ts';
+import { session } from './lib/session.svelte.ts';
 import './tokens.css';
 import './app.css';
 
 const target = document.getElementById('app');
 if (target === null) throw new Error('index.html has no #app');
-mount(App, { target, props: { path: location.pathname } });
+router.start();
+void session.restore();
+mount(App, { target });

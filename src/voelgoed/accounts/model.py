@@ -1,9 +1,38 @@
-"""Organizations as values."""
+"""Organizations, people and the proofs of who they are, as values."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
 
-from voelgoed.ids import OrganizationId
+from voelgoed.ids import OrganizationId, UserId
+from voelgoed.journal.model import Origin
+
+
+class Role(StrEnum):
+    """What somebody is: nobody, a member of an organization, or of the platform's own staff."""
+
+    ANONYMOUS = "anonymous"
+    CUSTOMER = "customer"
+    SCANNER = "scanner"
+    STAFF = "staff"
+    ADMIN = "admin"
+    OWNER = "owner"
+    TENANT_MANAGER = "tenant_manager"
+    SUPER_ADMIN = "super_admin"
+
+
+MEMBER_ROLES = (Role.OWNER, Role.ADMIN, Role.STAFF, Role.SCANNER, Role.CUSTOMER)
+PLATFORM_ROLES = (Role.SUPER_ADMIN, Role.TENANT_MANAGER)
+KEY_ROLES = (Role.ADMIN, Role.STAFF, Role.SCANNER)
+
+
+class MembershipStatus(StrEnum):
+    """Whether a customer's membership counts."""
+
+    ACTIVE = "active"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,3 +43,107 @@ class Organization:
     slug: str
     name: str
     created_at: datetime
+    suspended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """A person. A guest has no e-mail address or password; a deleted one has lost both."""
+
+    id: UserId
+    email: str | None
+    name: str
+    locale: str
+    is_guest: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A person in an organization."""
+
+    user_id: UserId
+    email: str | None
+    name: str
+    is_guest: bool
+    role: Role
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """A customer's tier, which opens zones reserved for it."""
+
+    id: UUID
+    user_id: UserId
+    tier: str
+    status: MembershipStatus
+    valid_from: datetime
+    valid_to: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """A program's proof of who it is; the secret itself is shown once and kept nowhere."""
+
+    id: UUID
+    name: str
+    role: Role
+    hint: str
+    created_by: UserId
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """Who asks: found by the edge before anything else, and handed to every use case."""
+
+    role: Role
+    organization_id: OrganizationId | None = None
+    organization_slug: str = ""
+    organization_name: str = ""
+    user_id: UserId | None = None
+    user_name: str = ""
+    is_guest: bool = False
+    platform_roles: frozenset[Role] = frozenset()
+    session_id: UUID | None = None
+    api_key_id: UUID | None = None
+
+    @property
+    def id(self) -> UUID | None:
+        """Who stands in the journal: the person, or the program's key."""
+        return self.user_id or self.api_key_id
+
+    @property
+    def roles(self) -> frozenset[Role]:
+        """Everything this actor is."""
+        return self.platform_roles | {self.role}
+
+
+ANONYMOUS = Actor(role=Role.ANONYMOUS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Who asks, and from where: what a use case needs to decide and to record."""
+
+    actor: Actor
+    request_id: UUID
+    ip: str | None = None
+    user_agent: str | None = None
+
+    @property
+    def origin(self) -> Origin:
+        return Origin.seen(session_id=self.actor.session_id, peer=self.ip, user_agent=self.user_agent)
+
+    @property
+    def organization_id(self) -> OrganizationId:
+        """The organization of the session; a use case that needs one is never called without."""
+        assert self.actor.organization_id is not None
+        return self.actor.organization_id

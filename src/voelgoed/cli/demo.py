@@ -5,11 +5,13 @@ import os
 
 from rich.console import Console
 from rich.panel import Panel
+from rich.text import Text
 
 from voelgoed.accounts import usecases as accounts
 from voelgoed.cli import tree
 from voelgoed.config import ENV_PREFIX, Settings
 from voelgoed.db import Database
+from voelgoed.errors import StartRefused
 
 SLUG, NAME = "passievol", "Passievol"
 
@@ -23,6 +25,11 @@ def in_own_folder(settings: Settings) -> Settings:
 
 async def run(settings: Settings, *, as_json: bool) -> None:
     """Run the demonstration until asked to stop; says where it is once it is served."""
+    if settings.database_url or settings.owner_database_url:
+        raise StartRefused(
+            "a demonstration has a database of its own, and VOELGOED_DATABASE_URL names another",
+            hint="unset VOELGOED_DATABASE_URL and VOELGOED_OWNER_DATABASE_URL, or use: voelgoed serve",
+        )
 
     def on_ready(running: tree.Running) -> None:
         if as_json:
@@ -31,7 +38,14 @@ async def run(settings: Settings, *, as_json: bool) -> None:
         else:
             _show(running)
 
-    await tree.run(settings, on_ready=on_ready, before_children=seed)
+    await tree.run(_open_to_guests(settings), on_ready=on_ready, before_children=seed, is_demo=True)
+
+
+def _open_to_guests(settings: Settings) -> Settings:
+    """Whoever tries it out comes from one address, with many tabs or a load generator."""
+    if "guests_per_ip_per_minute" in settings.model_fields_set:
+        return settings
+    return settings.model_copy(update={"guests_per_ip_per_minute": 0})
 
 
 async def seed(settings: Settings) -> None:
@@ -46,12 +60,10 @@ async def seed(settings: Settings) -> None:
 
 
 def _show(running: tree.Running) -> None:
-    lines = (
-        f"[bold]{running.address}[/]",
-        "",
-        f"Data       {running.settings.data_dir}",
-        f"Processes  {', '.join(f'{name} {pid}' for name, pid in running.pids.items())}",
-        "",
-        "Stop it with Ctrl-C. The data stays.",
+    lines = Text.assemble(
+        (running.address, "bold"),
+        f"\n\nData       {running.settings.data_dir}",
+        f"\nProcesses  {', '.join(f'{name} {pid}' for name, pid in running.pids.items())}",
+        "\n\nStop it with Ctrl-C. The data stays.",
     )
-    Console(highlight=False).print(Panel("\n".join(lines), title="VoelgoedEvents is running", expand=False))
+    Console(highlight=False).print(Panel(lines, title="VoelgoedEvents is running", expand=False))

@@ -1,7 +1,6 @@
 """`voelgoed doctor`: look at everything an installation needs, and say in plain words what is wrong."""
 
 import dataclasses
-import fcntl
 import json
 import os
 import resource
@@ -9,16 +8,19 @@ import shutil
 import socket
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 import asyncpg
 from redis.exceptions import RedisError
 from rich.console import Console
+from rich.text import Text
 
 from voelgoed import redis, schema
 from voelgoed.cli import tree
-from voelgoed.config import Settings
-from voelgoed.db import find_objections
+from voelgoed.config import ROOT_UID, Settings
+from voelgoed.data_folder import CHOOSE_ANOTHER, DEMO_MARK, holder_of
+from voelgoed.db import connect, find_objections
 from voelgoed.embedded import Account, Embedded
 from voelgoed.errors import StartRefused
 from voelgoed.http.assets import INDEX, load_bundle
@@ -26,7 +28,7 @@ from voelgoed.http.assets import INDEX, load_bundle
 OPEN_FILES_ENOUGH = 10_000
 FREE_BYTES_WANTED = 2 * 1024**3
 OLDEST_REDIS = (6, 2)
-MARKS = {"ok": "[green]ok  [/]", "warn": "[yellow]note[/]", "fail": "[red]FAIL[/]"}
+MARKS = {"ok": ("ok  ", "green"), "warn": ("note", "yellow"), "fail": ("FAIL", "red")}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,9 +43,10 @@ class Finding:
 
 async def examine(settings: Settings) -> list[Finding]:
     """Every finding, in the order in which a newcomer would meet the problems."""
-    owner = _running_owner(settings)
+    owner = holder_of(settings.data_dir)
     return [
         *_python(),
+        _user(),
         _web_bundle(),
         _open_files(),
         *_data_folder(settings, owner),
@@ -60,29 +63,26 @@ def show(findings: list[Finding], *, as_json: bool) -> None:
         return
     console = Console(highlight=False, soft_wrap=True)
     for finding in findings:
-        console.print(f"{MARKS[finding.level]}  [bold]{finding.about}[/]: {finding.message}")
+        console.print(Text.assemble(MARKS[finding.level], "  ", (finding.about, "bold"), f": {finding.message}"))
         if finding.hint:
-            console.print(f"      {finding.hint}")
+            console.print(Text(f"      {finding.hint}"))
     wrong = sum(finding.level == "fail" for finding in findings)
     console.print("\nEverything needed is there." if not wrong else f"\n{wrong} of {len(findings)} need attention.")
 
 
-def _running_owner(settings: Settings) -> int | None:
-    """The pid of the process that owns the data folder now, if one does."""
-    path = settings.data_dir / "lock"
-    try:
-        with path.open("r+") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return int(lock.read().strip() or 0)
-    except OSError:
-        return None
-    return None
-
-
 def _python() -> Iterator[Finding]:
     yield Finding("ok", "Python", sys.version.split()[0])
+
+
+def _user() -> Finding:
+    if os.geteuid() == ROOT_UID:
+        return Finding(
+            "warn",
+            "user",
+            "root; the web processes would run as root too",
+            "run it as a user of its own: only root's own servers drop to another user",
+        )
+    return Finding("ok", "user", f"number {os.geteuid()}, not root")
 
 
 def _web_bundle() -> Finding:
@@ -103,25 +103,27 @@ def _open_files() -> Finding:
     )
 
 
-def _data_folder(settings: Settings, owner: int | None) -> Iterator[Finding]:
-    if settings.database_url and settings.redis_url:
-        yield Finding("ok", "data folder", "not used: both servers are named by URL")
-        return
+def _data_folder(settings: Settings, owner: str | None) -> Iterator[Finding]:
     folder = settings.data_dir
-    there = next(parent for parent in (folder, *folder.resolve().parents) if parent.exists())
+    # Not Path.exists: it throws where a folder above may not be entered.
+    there = next((place for place in (folder, *folder.absolute().parents) if os.path.exists(place)), Path("/"))  # noqa: PTH110
+    if not there.is_dir():
+        yield Finding("fail", "data folder", f"{there} is not a folder", CHOOSE_ANOTHER)
+        return
     if not os.access(there, os.W_OK | os.X_OK):
-        yield Finding("fail", "data folder", f"may not write to {there}", "set VOELGOED_DATA_DIR to a folder of yours")
+        yield Finding("fail", "data folder", f"may not write to {there}", CHOOSE_ANOTHER)
         return
-    if not Account.pick().reaches(there / "x"):
-        yield Finding(
-            "fail",
-            "data folder",
-            f"the database's user {Account.pick().name} may not enter {there}",
-            "set VOELGOED_DATA_DIR to a folder that every user can reach, such as one in /var/lib",
-        )
-        return
-    state = f"in use by process {owner}" if owner else "free" if (folder / "pg").exists() else "empty, ready to start"
-    yield Finding("ok", "data folder", f"{folder} ({state})")
+    if not (settings.database_url and settings.redis_url):
+        account = Account.pick()
+        if not account.reaches(there / "x"):
+            yield Finding(
+                "fail",
+                "data folder",
+                f"the database's user {account.name} may not enter {there}",
+                "set VOELGOED_DATA_DIR to a folder that every user can reach, such as one in /var/lib",
+            )
+            return
+    yield Finding("ok", "data folder", f"{folder} ({_state(folder, owner)})")
     free = shutil.disk_usage(there).free
     if free < FREE_BYTES_WANTED:
         yield Finding("warn", "disk", f"only {free / 1024**3:.1f} GB free at {there}", "a full disk stops all selling")
@@ -129,7 +131,14 @@ def _data_folder(settings: Settings, owner: int | None) -> Iterator[Finding]:
         yield Finding("ok", "disk", f"{free / 1024**3:.0f} GB free")
 
 
-def _port(settings: Settings, owner: int | None) -> Finding:
+def _state(folder: Path, owner: str | None) -> str:
+    kind = "a demonstration, " if (folder / DEMO_MARK).is_file() else ""
+    if owner:
+        return f"{kind}in use by {owner}"
+    return f"{kind}free" if (folder / "pg").exists() else "empty, ready to start"
+
+
+def _port(settings: Settings, owner: str | None) -> Finding:
     try:
         with tree.reserve_port(settings):
             return Finding("ok", "port", f"{settings.port} on {settings.host} is free")
@@ -147,17 +156,27 @@ def _answers(settings: Settings) -> bool:
         return False
 
 
-async def _postgresql(settings: Settings, owner: int | None) -> list[Finding]:
-    if settings.database_url:
-        url = settings.database_url.get_secret_value()
-    elif owner:
-        url = Embedded(settings.data_dir).postgres_url(schema.APP)
-    else:
-        return [_embedded_postgresql(settings)]
+async def _postgresql(settings: Settings, owner: str | None) -> list[Finding]:
     try:
-        conn = await asyncpg.connect(url, timeout=5)
-    except (OSError, asyncpg.PostgresError, TimeoutError) as failed:
-        return [Finding("fail", "PostgreSQL", f"does not answer: {failed}", "check VOELGOED_DATABASE_URL")]
+        if settings.database_url:
+            url = settings.database_url.get_secret_value()
+        elif owner:
+            url = Embedded(settings.data_dir).postgres_url(schema.APP)
+        else:
+            return [_embedded_postgresql(settings)]
+        return await _ask_postgresql(url)
+    except PermissionError:
+        return [_closed("PostgreSQL")]
+    except StartRefused as refused:
+        if isinstance(refused.__cause__, PermissionError):
+            return [_closed("PostgreSQL")]
+        return [Finding("fail", "PostgreSQL", f"does not answer: {refused}", refused.hint)]
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as failed:
+        return [Finding("fail", "PostgreSQL", f"answers, and then: {failed}")]
+
+
+async def _ask_postgresql(url: str) -> list[Finding]:
+    conn = await connect(url, timeout_s=5, application_name="voelgoed doctor")
     try:
         version = await conn.fetchval("select current_setting('server_version')")
         objections = await find_objections(conn)
@@ -167,45 +186,42 @@ async def _postgresql(settings: Settings, owner: int | None) -> list[Finding]:
     findings = [Finding("ok", "PostgreSQL", f"{version} answers, its settings are safe")]
     if objections:
         findings = [Finding("fail", "PostgreSQL", objection) for objection in objections]
-    return [
-        *findings,
-        Finding(
-            "ok" if standing.is_current else "fail",
-            "schema",
-            standing.summary,
-            "" if standing.is_current else "run: voelgoed db migrate",
-        ),
-    ]
+    behind = "" if standing.is_current else "run: voelgoed db migrate"
+    return [*findings, Finding("fail" if behind else "ok", "schema", standing.summary, behind)]
+
+
+def _closed(about: str) -> Finding:
+    return Finding("warn", about, "the embedded server answers its own user only", "ask again as that user")
 
 
 def _embedded_postgresql(settings: Settings) -> Finding:
     try:
-        programs, major = Embedded(settings.data_dir, pg_config=settings.pg_config).postgres_programs()
+        embedded = Embedded(settings.data_dir, pg_config=settings.pg_config)
+        programs, major = embedded.postgres_programs(to_run=False)
     except StartRefused as refused:
         return Finding("fail", "PostgreSQL", str(refused), refused.hint)
     return Finding("ok", "PostgreSQL", f"version {major} is here ({programs}) and starts with `voelgoed serve`")
 
 
-async def _redis(settings: Settings, owner: int | None) -> Finding:
-    embedded = Embedded(settings.data_dir)
-    if settings.redis_url:
-        url = settings.redis_url.get_secret_value()
-    elif owner:
-        url = embedded.valkey_url
-    else:
-        try:
-            return Finding(
-                "ok", "Redis", f"Valkey is here ({embedded.valkey_program()}) and starts with `voelgoed serve`"
-            )
-        except StartRefused as refused:
-            return Finding("fail", "Redis", str(refused), refused.hint)
+async def _redis(settings: Settings, owner: str | None) -> Finding:
+    try:
+        if settings.redis_url:
+            url = settings.redis_url.get_secret_value()
+        elif owner:
+            url = Embedded(settings.data_dir).valkey_url
+        else:
+            program = Embedded(settings.data_dir).valkey_program(to_run=False)
+            return Finding("ok", "Redis", f"Valkey is here ({program}) and starts with `voelgoed serve`")
+    except StartRefused as refused:
+        return Finding("fail", "Redis", str(refused), refused.hint)
     try:
         async with redis.connect(url, connect_timeout_s=2, call_timeout_s=2) as client:
             about = await client.info("server")
     except (OSError, RedisError, TimeoutError) as failed:
         return Finding("warn", "Redis", f"does not answer ({failed}); selling goes on without it, slower")
-    version = str(about["redis_version"])
-    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
+    version = str(about.get("redis_version", "unknown"))
+    number = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+    if number and number < OLDEST_REDIS:
         return Finding("fail", "Redis", f"{version} is too old", "6.2 is the oldest, or any Valkey")
     return Finding(
         "ok", "Redis", f"answers as {about.get('server_name', 'redis')} {about.get('valkey_version', version)}"

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from voelgoed import config
 from voelgoed.cli import demo as demo_command, doctor as doctor_command, schema as schema_command, tree
@@ -35,10 +36,11 @@ def main() -> None:
     try:
         app()
     except StartRefused as refused:
+        # Text, not markup: a path or a server's words may hold what reads like a mark.
         said = Console(stderr=True, highlight=False, soft_wrap=True)
-        said.print(f"[bold red]voelgoed:[/] {refused}", markup=True)
+        said.print(Text.assemble(("voelgoed:", "bold red"), f" {refused}"))
         if refused.hint:
-            said.print(f"  {refused.hint}", markup=False)
+            said.print(Text(f"  {refused.hint}"))
         sys.exit(REFUSED)
 
 

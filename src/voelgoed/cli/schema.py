@@ -1,12 +1,16 @@
 """`voelgoed db`: migrate the database, and say how it stands."""
 
+import contextlib
 import json
+from collections.abc import Iterator
 
 import asyncpg
 from rich.console import Console
+from rich.text import Text
 
 from voelgoed import schema
 from voelgoed.config import Settings
+from voelgoed.db import connect
 from voelgoed.embedded import Embedded
 from voelgoed.errors import StartRefused
 from voelgoed.schema import roles_sql as roles_sql  # noqa: PLC0414 - offered to the command as it is
@@ -17,23 +21,22 @@ EMBEDDED_DOWN = "the embedded PostgreSQL is not running; `voelgoed serve` starts
 async def migrate(settings: Settings) -> None:
     """Apply what is pending, a line for each step."""
     console = Console(highlight=False)
-    standing = await schema.migrate(
-        _url(settings, owner=True), on_step=lambda label, seconds: console.print(f"{label}  {seconds:.2f} s")
-    )
-    console.print(f"The schema is {standing.summary}.")
+    with _plainly(settings):
+        standing = await schema.migrate(
+            database_url(settings, owner=True),
+            on_step=lambda label, seconds: console.print(Text(f"{label}  {seconds:.2f} s")),
+        )
+    console.print(f"The schema is {standing.summary}.", markup=False)
 
 
 async def show_status(settings: Settings, *, as_json: bool) -> bool:
     """Print how the database stands; whether it is current."""
-    try:
-        conn = await asyncpg.connect(_url(settings, owner=False), timeout=5)
-    except (OSError, asyncpg.PostgresError, TimeoutError) as failed:
-        hint = "" if settings.database_url else EMBEDDED_DOWN
-        raise StartRefused(f"cannot connect to PostgreSQL: {failed}", hint=hint) from None
-    try:
-        standing = await schema.status(conn)
-    finally:
-        await conn.close(timeout=2)
+    with _plainly(settings):
+        conn = await connect(database_url(settings, owner=False), timeout_s=5)
+        try:
+            standing = await schema.status(conn)
+        finally:
+            await conn.close(timeout=2)
     if as_json:
         print(
             json.dumps(
@@ -42,20 +45,33 @@ async def show_status(settings: Settings, *, as_json: bool) -> bool:
         )
         return standing.is_current
     console = Console(highlight=False)
-    for names, word in (
-        (standing.applied, "applied"),
-        (standing.pending, "[yellow]pending[/]"),
-        (standing.changed, "[red]changed after it ran[/]"),
-        (standing.unknown, "[yellow]newer than this version[/]"),
-        (standing.stale_functions, "[yellow]functions to apply[/]"),
+    for names, word, style in (
+        (standing.applied, "applied", ""),
+        (standing.pending, "pending", "yellow"),
+        (standing.changed, "changed after it ran", "red"),
+        (standing.unknown, "newer than this version", "yellow"),
+        (standing.stale_functions, "functions to apply", "yellow"),
     ):
         for name in names:
-            console.print(f"{name}  {word}")
-    console.print(f"The schema is {standing.summary}.")
+            console.print(Text.assemble(f"{name}  ", (word, style)))
+    console.print(f"The schema is {standing.summary}.", markup=False)
     return standing.is_current
 
 
-def _url(settings: Settings, *, owner: bool) -> str:
+@contextlib.contextmanager
+def _plainly(settings: Settings) -> Iterator[None]:
+    """Turn what the server says into a refusal, and say what to do where it is the embedded one that is not there."""
+    try:
+        yield
+    except StartRefused as refused:
+        if settings.database_url or not refused.args[0].startswith("cannot connect"):
+            raise
+        raise StartRefused(str(refused), hint=EMBEDDED_DOWN) from None
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as failed:
+        raise StartRefused(f"PostgreSQL refused: {failed}") from failed
+
+
+def database_url(settings: Settings, *, owner: bool) -> str:
     """The URL that was set, else the socket of the embedded server, which `serve` must be running."""
     chosen = settings.owner_database_url if owner else settings.database_url
     if chosen:

@@ -10,27 +10,25 @@ import os
 import resource
 import socket
 import sys
-import time
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import structlog
 from pydantic import SecretStr
 
-from voelgoed import schema
+from voelgoed import data_folder, schema
 from voelgoed.config import ENV_PREFIX, Settings
-from voelgoed.embedded import Embedded, running
+from voelgoed.embedded import DATABASE, Embedded
 from voelgoed.errors import StartRefused
-from voelgoed.lifeline import LIFELINE_ENV, READY, stop_signals
+from voelgoed.lifeline import LIFELINE_ENV, READY, Restarts, settle, stop_signals, together, until_first
+from voelgoed.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
 WEB, WORKER = "voelgoed.http", "voelgoed.jobs"  # run as modules: neither pays for importing the other
 READY_WAIT_S = 60.0
-RESTARTS_MAX = 10
-RESTARTS_WINDOW_S = 60.0
-RESTART_PAUSES_S = (0.1, 0.5, 2.0, 5.0)
+RESTARTS_MAX = 20  # over a minute, with the pauses between them: a database that restarts is back by then
 KILL_MARGIN_S = 2.0
 OPEN_FILES_WANTED = 65_536
 
@@ -52,41 +50,41 @@ async def nothing_more(_: Settings) -> None:
     """Add nothing to the data before the processes start."""
 
 
-async def run(settings: Settings, *, on_ready: OnReady, before_children: BeforeChildren = nothing_more) -> None:
-    """Run until asked to stop; returns when every process is gone."""
+async def run(
+    settings: Settings,
+    *,
+    on_ready: OnReady,
+    before_children: BeforeChildren = nothing_more,
+    is_demo: bool = False,
+) -> None:
+    """Run until asked to stop, which may be while the servers still start; returns when every process is gone."""
     asked = stop_signals()
     raise_open_files_limit()
     with reserve_port(settings) as port:
         settings = settings.model_copy(update={"port": port})
-        async with servers(settings) as (settings, embedded):
-            await before_children(settings)
-            tree = Tree(settings)
-            try:
-                await _until_first(asked.wait(), tree.start())
-                if asked.is_set():
-                    return
-                on_ready(Running(settings.address, settings, tree.pids() | embedded.pids()))
-                await _until_first(asked.wait(), tree.watch(), embedded.watch())
-            finally:
-                await tree.stop()
+        await until_first(asked.wait(), _run(settings, on_ready, before_children, is_demo=is_demo))
 
 
-async def _until_first(*works: Awaitable[object]) -> None:
-    """Wait until one is done; what it raised is raised here, the others are cancelled."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+async def _run(settings: Settings, on_ready: OnReady, before_children: BeforeChildren, *, is_demo: bool) -> None:
+    """Run until cancelled."""
+    async with servers(settings, is_demo=is_demo) as (complete, embedded):
+        await before_children(complete)
+        tree = Tree(complete, _metrics_folder(complete))
+        try:
+            await tree.start()
+            settle()
+            on_ready(Running(complete.address, complete, tree.pids() | embedded.pids()))
+            await together(tree.watch(), embedded.watch())
+        finally:
+            await tree.stop()
 
 
 @contextlib.asynccontextmanager
-async def servers(settings: Settings) -> AsyncIterator[tuple[Settings, Embedded]]:
-    """Start the servers that no URL names, bring the schema up to date where we may, and fill in the URLs."""
+async def servers(settings: Settings, *, is_demo: bool = False) -> AsyncIterator[tuple[Settings, Embedded]]:
+    """Start the servers that no URL names, bring the schema up to date where we may, and fill in what is missing.
+
+    The data folder is ours alone meanwhile, also where both servers are elsewhere: the key and the metrics are in it.
+    """
     embedded = Embedded(
         settings.data_dir,
         with_postgres=settings.database_url is None,
@@ -94,23 +92,43 @@ async def servers(settings: Settings) -> AsyncIterator[tuple[Settings, Embedded]
         pg_config=settings.pg_config,
         durable=not settings.unsafe_database,
     )
-    if not (embedded.with_postgres or embedded.with_valkey):
-        await _migrate(settings)
-        yield settings, embedded
-        return
-    async with running(embedded):
+    await embedded.claim()
+    try:
+        settings = _with_key(settings.model_copy(update={"data_dir": embedded.home}), is_demo=is_demo)
+        await embedded.start()
+        found: dict[str, SecretStr] = {}
         if embedded.with_postgres:
-            await schema.create_database(embedded.admin_url, "voelgoed")
-            settings = settings.model_copy(
-                update={
-                    "database_url": SecretStr(embedded.postgres_url(schema.APP)),
-                    "owner_database_url": SecretStr(embedded.postgres_url(schema.OWNER)),
-                }
-            )
+            await schema.create_database(embedded.admin_url, DATABASE)
+            found["database_url"] = SecretStr(embedded.postgres_url(schema.APP))
+            found["owner_database_url"] = SecretStr(embedded.postgres_url(schema.OWNER))
         if embedded.with_valkey:
-            settings = settings.model_copy(update={"redis_url": SecretStr(embedded.valkey_url)})
+            found["redis_url"] = SecretStr(embedded.valkey_url)
+        settings = settings.model_copy(update=found)
         await _migrate(settings)
         yield settings, embedded
+    finally:
+        await embedded.stop()
+
+
+def _with_key(settings: Settings, *, is_demo: bool) -> Settings:
+    """See that the folder is of the right kind, and that there is a key."""
+    try:
+        data_folder.keep_kind(settings.data_dir, is_demo=is_demo)
+        key = settings.secret_key_file or data_folder.secret_key(settings.data_dir)
+    except OSError as failed:
+        raise _unusable(settings, failed) from None
+    return settings.model_copy(update={"secret_key_file": key})
+
+
+def _metrics_folder(settings: Settings) -> Path:
+    try:
+        return metrics.prepare_folder(settings.data_dir)
+    except OSError as failed:
+        raise _unusable(settings, failed) from None
+
+
+def _unusable(settings: Settings, failed: OSError) -> StartRefused:
+    return StartRefused(f"cannot use the data folder {settings.data_dir}: {failed}", hint=data_folder.CHOOSE_ANOTHER)
 
 
 async def _migrate(settings: Settings) -> None:
@@ -126,19 +144,19 @@ async def _migrate(settings: Settings) -> None:
 def reserve_port(settings: Settings) -> Iterator[int]:
     """Keep the port for our own processes, which share it; anybody else's would silently take half the visitors."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    try:
-        with socket.socket(family, socket.SOCK_STREAM) as alone:
-            alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            alone.bind((settings.host, settings.port))
-        with socket.socket(family, socket.SOCK_STREAM) as ours:
+    with socket.socket(family, socket.SOCK_STREAM) as ours:
+        try:
+            with socket.socket(family, socket.SOCK_STREAM) as alone:
+                alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                alone.bind((settings.host, settings.port))
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             ours.bind((settings.host, settings.port))  # bound, never listening: no visitor ends up here
-            yield int(ours.getsockname()[1])
-    except OSError as taken:
-        raise StartRefused(
-            f"cannot use port {settings.port} on {settings.host}: {taken.strerror}",
-            hint="stop the other program, or choose another port: VOELGOED_PORT or --port (0 picks a free one)",
-        ) from None
+        except OSError as taken:
+            raise StartRefused(
+                f"cannot use port {settings.port} on {settings.host}: {taken.strerror}",
+                hint="stop the other program, or choose another port: VOELGOED_PORT or --port (0 picks a free one)",
+            ) from None
+        yield int(ours.getsockname()[1])
 
 
 def raise_open_files_limit() -> None:
@@ -153,105 +171,142 @@ def raise_open_files_limit() -> None:
 class Child:
     """One process of ours and our end of its lifeline."""
 
-    name: str
-    module: str
     process: asyncio.subprocess.Process
     line: socket.socket
+
+    def ask_to_stop(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.terminate()
+
+    async def end(self) -> int:
+        """Kill it if it still runs, and collect it; its exit code."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        code = await self.process.wait()
+        self.line.close()
+        return code
 
 
 @dataclass(slots=True)
 class Tree:
-    """The web processes and the worker."""
+    """The web processes and the worker, each with a task of its own that brings it back when it dies."""
 
     settings: Settings
+    metrics_folder: Path
     _children: dict[str, Child] = field(default_factory=dict)
-    _deaths: deque[float] = field(default_factory=lambda: deque(maxlen=RESTARTS_MAX))
+    _restarts: dict[str, Restarts] = field(default_factory=dict)
+    _modules: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        webs = {f"web-{number}": WEB for number in range(1, self.settings.workers + 1)}
+        self._modules = webs | {"worker": WORKER}
+        self._restarts = {name: Restarts() for name in self._modules}
 
     def pids(self) -> dict[str, int]:
         return {name: child.process.pid for name, child in self._children.items()}
 
     async def start(self) -> None:
-        """Start all; returns when every one has said that it is ready."""
-        modules = {f"web-{number}": WEB for number in range(1, self.settings.workers + 1)} | {"worker": WORKER}
-        await asyncio.gather(*(self._start(name, module) for name, module in modules.items()))
+        """Start all; returns when every one has said that it is ready. One that does not start ends the attempt."""
+        await together(*(self._start(name) for name in self._modules))
 
     async def watch(self) -> None:
-        """Start again whatever dies; give up when that happens too often."""
-        while True:
-            waits = {asyncio.ensure_future(child.process.wait()): name for name, child in self._children.items()}
-            try:
-                done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for wait in waits:
-                    wait.cancel()
-            for wait in done:
-                await self._restart(waits[wait], exit_code=wait.result())
+        """Start again whatever dies; give up only when nobody serves any more and nobody comes back."""
+        await together(*(self._supervise(name) for name in self._modules))
 
     async def stop(self) -> None:
         """Ask every process to stop; those that do not are ended."""
-        for child in self._children.values():
-            with contextlib.suppress(ProcessLookupError):
-                child.process.terminate()
-        try:
+        children = list(self._children.values())
+        for child in children:
+            child.ask_to_stop()
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.settings.stop_grace_s + KILL_MARGIN_S):
-                await asyncio.gather(*(child.process.wait() for child in self._children.values()))
-        except TimeoutError:
-            for child in self._children.values():
-                with contextlib.suppress(ProcessLookupError):
-                    child.process.kill()
-            await asyncio.gather(*(child.process.wait() for child in self._children.values()))
-        for child in self._children.values():
-            child.line.close()
+                await asyncio.gather(*(child.process.wait() for child in children))
+        await asyncio.gather(*(child.end() for child in children))
+        self._children.clear()
 
-    async def _restart(self, name: str, *, exit_code: int) -> None:
-        """Start a dead process again, more patiently each time: its database may be restarting as well."""
-        child = self._children.pop(name)
-        child.line.close()
-        log.error("process_died", name=name, exit_code=exit_code)
-        for pause_s in RESTART_PAUSES_S:
-            now = time.monotonic()
-            if len(self._deaths) == RESTARTS_MAX and now - self._deaths[0] < RESTARTS_WINDOW_S:
-                break
-            self._deaths.append(now)
+    async def _supervise(self, name: str) -> None:
+        """Bring one process back each time it dies, more patiently each time: its database may be restarting too."""
+        restarts = self._restarts[name]
+        while True:
+            if child := self._children.get(name):
+                await child.process.wait()
+                log.error("process_died", name=name, exit_code=await self._forget(name))
+            pause_s = restarts.died()
+            if self._nobody_serves():
+                raise StartRefused(f"the web processes keep dying, {name} last", hint="see the log above")
             await asyncio.sleep(pause_s)
-            with contextlib.suppress(StartRefused):  # it has said why; the next round tries again
-                await self._start(name, child.module)
+            try:
+                await self._start(name)
+            except StartRefused as refused:
+                log.error("process_not_restarted", name=name, reason=str(refused))  # noqa: TRY400 - it says why
+            else:
                 log.info("process_restarted", name=name)
-                return
-        raise StartRefused(f"the processes keep dying, {name} last", hint="see the log above")
 
-    async def _start(self, name: str, module: str) -> None:
+    def _nobody_serves(self) -> bool:
+        """Whether every web process is away and has failed to come back for long enough."""
+        webs = [name for name, module in self._modules.items() if module == WEB]
+        return not any(self._restarts[name].is_up or self._restarts[name].in_a_row <= RESTARTS_MAX for name in webs)
+
+    async def _start(self, name: str) -> None:
+        """Start one; returns when it has said that it is ready. One that does not say so is gone afterwards."""
         ours, theirs = socket.socketpair()
-        ours.settimeout(0)  # the event loop waits for it
-        with theirs:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                module,
-                env=child_environment(self.settings, lifeline=theirs.fileno()),
-                pass_fds=[theirs.fileno()],
-                stdin=asyncio.subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the parent, which stops everybody in order
-            )
-        self._children[name] = Child(name, module, process, ours)
+        try:
+            ours.settimeout(0)  # the event loop waits for it
+            with theirs:
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-m",
+                    self._modules[name],
+                    env=child_environment(self.settings, self.metrics_folder, lifeline=theirs.fileno()),
+                    pass_fds=[theirs.fileno()],
+                    stdin=asyncio.subprocess.DEVNULL,
+                    start_new_session=True,  # Ctrl-C is for the parent, which stops everybody in order
+                )
+        except BaseException as failed:
+            ours.close()  # if it runs after all, this ends it
+            if isinstance(failed, OSError):
+                raise StartRefused(f"{name} cannot be started: {failed}") from None
+            raise
+        self._children[name] = Child(process, ours)
         try:
             async with asyncio.timeout(READY_WAIT_S):
                 said = await asyncio.get_running_loop().sock_recv(ours, len(READY))
         except TimeoutError:
+            await self._forget(name)
             raise StartRefused(f"{name} did not become ready within {READY_WAIT_S:.0f} s") from None
+        except OSError:
+            said = b""  # the line was cut
         if said != READY:
-            raise StartRefused(f"{name} did not start (exit code {await process.wait()})", hint="see the log above")
+            with contextlib.suppress(TimeoutError):  # so that its own exit code is seen, not that of our kill
+                await asyncio.wait_for(process.wait(), KILL_MARGIN_S)
+            raise StartRefused(f"{name} did not start (exit code {await self._forget(name)})", hint="see the log above")
+        self._restarts[name].stands()
+
+    async def _forget(self, name: str) -> int:
+        """Collect a process that has gone or shall go; its exit code."""
+        child = self._children.pop(name)
+        code = await child.end()
+        try:
+            metrics.mark_process_dead(child.process.pid, self.metrics_folder)
+        except OSError as failed:  # numbers of a dead process are no reason to lose the living ones
+            log.warning("metrics_of_the_dead_stay", name=name, reason=str(failed))
+        return code
 
 
-def child_environment(settings: Settings, *, lifeline: int) -> dict[str, str]:
+def child_environment(settings: Settings, metrics_folder: Path, *, lifeline: int) -> dict[str, str]:
     """What a child may know: where the servers are, but never the owner's login."""
     assert settings.database_url is not None
     assert settings.redis_url is not None
+    assert settings.secret_key_file is not None
     inherited = {name: value for name, value in os.environ.items() if name != f"{ENV_PREFIX}OWNER_DATABASE_URL"}
     return inherited | {
         f"{ENV_PREFIX}DATABASE_URL": settings.database_url.get_secret_value(),
         f"{ENV_PREFIX}REDIS_URL": settings.redis_url.get_secret_value(),
         f"{ENV_PREFIX}DATA_DIR": str(settings.data_dir),
+        f"{ENV_PREFIX}SECRET_KEY_FILE": str(settings.secret_key_file),
+        f"{ENV_PREFIX}HOST": settings.host,
         f"{ENV_PREFIX}PORT": str(settings.port),
+        f"{ENV_PREFIX}GUESTS_PER_IP_PER_MINUTE": str(settings.guests_per_ip_per_minute),
+        metrics.FOLDER_ENV: str(metrics_folder),
         LIFELINE_ENV: str(lifeline),
     }

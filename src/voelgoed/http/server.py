@@ -5,22 +5,32 @@ Several processes share the port by SO_REUSEPORT; the parent keeps strangers off
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import os
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import structlog
 from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
 from granian.server.embed import Server
 from starlette.types import ASGIApp
 
 from voelgoed.config import Settings
 from voelgoed.http.app import create_app
 from voelgoed.lifeline import Lifeline, stop_signals
-from voelgoed.wiring import open_services
+from voelgoed.loop import Loop
+from voelgoed.wiring import Services, open_services
 
 log = structlog.get_logger(__name__)
 
 BACKLOG = 4096
+HEADERS_WAIT_MS = 10_000  # who has not said what they want by then is not waited for
 LISTENING_WAIT_S = 5.0
+LAST_BYTES_S = 0.25
+IDLE_PACE_S = 0.01
+MINUTE_S = 60.0
+OPEN_FILES = Path("/proc/self/fd")
 
 
 async def run(settings: Settings) -> None:
@@ -28,13 +38,39 @@ async def run(settings: Settings) -> None:
     lifeline = Lifeline()
     lifeline.hold()
     closing = stop_signals()
-    async with open_services(settings, process="web") as services:
-        app = create_app(services, closing)
-        await serve(app, settings, closing, on_ready=lifeline.say_ready)
+    async with open_services(settings, process="web") as services, asyncio.TaskGroup() as beside:
+        for loop in loops(services):
+            beside.create_task(loop.run(closing), name=loop.name)
+        beside.create_task(services.sessions.follow_revocations(closing))
+        beside.create_task(services.cache.follow(closing))
+        edge = create_app(services, closing)
+        is_idle = lambda: edge.in_flight_count == 0  # noqa: E731 - said once, here
+        try:
+            await serve(edge, settings, closing, on_ready=lifeline.say_ready, is_idle=is_idle)
+        finally:
+            closing.set()
+            edge.close()
+            await services.sessions.flush()
     log.info("web_stopped")
 
 
-async def serve(app: ASGIApp, settings: Settings, closing: asyncio.Event, *, on_ready: Callable[[], None]) -> None:
+def loops(services: Services) -> Sequence[Loop]:
+    """What a web process does beside serving."""
+
+    async def flush_sessions() -> None:
+        await services.sessions.flush()
+
+    return [Loop(name="session_flush", tick=flush_sessions, pace_s=MINUTE_S)]
+
+
+async def serve(
+    app: ASGIApp,
+    settings: Settings,
+    closing: asyncio.Event,
+    *,
+    on_ready: Callable[[], None],
+    is_idle: Callable[[], bool] = lambda: False,
+) -> None:
     """Serve the application until `closing` is set; streams watch the same event and end themselves."""
     # No lifespan: what the application needs is open before it is made, so a failure there is ours to report.
     server = Server(
@@ -43,34 +79,54 @@ async def serve(app: ASGIApp, settings: Settings, closing: asyncio.Event, *, on_
         port=settings.port,
         interface=Interfaces.ASGINL,
         http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(header_read_timeout=HEADERS_WAIT_MS),
         websockets=False,
         backlog=BACKLOG,
         log_enabled=False,
     )
     serving = asyncio.create_task(server.serve())
     asked = asyncio.create_task(closing.wait())
-    await _until_listening(settings, serving)
+    await _until_listening(settings.port, serving)
     on_ready()
     log.info("web_ready", host=settings.host, port=settings.port)
     await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
     asked.cancel()
     server.stop()
-    try:
-        await asyncio.wait_for(serving, timeout=settings.stop_grace_s)
-    except TimeoutError:
+    if not await _finished(serving, is_idle, grace_s=settings.stop_grace_s):
         log.warning("web_stopped_late", grace_s=settings.stop_grace_s)
 
 
-async def _until_listening(settings: Settings, serving: asyncio.Task[None]) -> None:
-    """Return when a connection is accepted. The server has no signal of its own for this."""
-    loop = asyncio.get_running_loop()
-    give_up_at = loop.time() + LISTENING_WAIT_S
-    while not serving.done() and loop.time() < give_up_at:
-        with contextlib.suppress(OSError):
-            _, writer = await asyncio.open_connection(settings.host, settings.port)
-            writer.close()
+async def _finished(serving: asyncio.Task[None], is_idle: Callable[[], bool], *, grace_s: float) -> bool:
+    """Wait for the server, but not for connections on which nobody has asked for anything: only for our answers."""
+    clock = asyncio.get_running_loop().time
+    give_up_at = clock() + grace_s
+    while clock() < give_up_at:
+        if is_idle():
+            await asyncio.wait({serving}, timeout=LAST_BYTES_S)
+            return True
+        await asyncio.wait({serving}, timeout=IDLE_PACE_S)
+        if serving.done():
+            return True
+    return False
+
+
+async def _until_listening(port: int, serving: asyncio.Task[None]) -> None:
+    """Return when this very process listens. The server says nothing, and a connection could end at a sibling."""
+    clock = asyncio.get_running_loop().time
+    give_up_at = clock() + LISTENING_WAIT_S
+    while not serving.done() and clock() < give_up_at:
+        if _is_listening(port):
             return
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(IDLE_PACE_S)
     if serving.done():
         await serving
-    raise RuntimeError(f"the server does not listen on {settings.host}:{settings.port}")
+    raise RuntimeError(f"the server does not listen on port {port}")
+
+
+def _is_listening(port: int) -> bool:
+    """Whether one of our own open files is a socket that listens on the port."""
+    for entry in OPEN_FILES.iterdir():
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(entry.name))) as ours:
+            if ours.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and ours.getsockname()[1] == port:
+                return True
+    return False

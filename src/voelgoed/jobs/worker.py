@@ -1,4 +1,4 @@
-"""The worker process: every loop of the installation, in one process, until it is asked to stop."""
+"""The worker process: every loop and every job of the installation, in one process, until it is asked to stop."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 import structlog
 
 from voelgoed.config import Settings
-from voelgoed.jobs.loop import Loop
+from voelgoed.jobs.reactions import Reactor
+from voelgoed.jobs.runner import Runner
 from voelgoed.journal import partitions
 from voelgoed.lifeline import Lifeline, stop_signals
+from voelgoed.loop import Loop
 from voelgoed.wiring import Services, open_services
 
 log = structlog.get_logger(__name__)
@@ -18,19 +20,29 @@ HOUR_S = 3600.0
 
 def loops(services: Services) -> Sequence[Loop]:
     """Every duty of the worker."""
+    reactor = Reactor(services.db)
     return [
         Loop(name="journal_partitions", tick=lambda: partitions.keep_ahead(services.db), pace_s=6 * HOUR_S),
+        Loop(name="follow_reactions", tick=reactor.tick, pace_s=1.0),
     ]
 
 
+def jobs_url(settings: Settings) -> str:
+    """Where the job queue connects: directly, because it listens, which a pooler in between would not carry."""
+    url = settings.jobs_database_url or settings.database_url
+    assert url is not None
+    return url.get_secret_value()
+
+
 async def run(settings: Settings) -> None:
-    """Run the loops until SIGTERM, SIGINT or the end of the parent."""
+    """Run until SIGTERM, SIGINT or the end of the parent. Any number of workers may run beside each other."""
     lifeline = Lifeline()
     lifeline.hold()
     stop = stop_signals()
     async with open_services(settings, process="worker") as services, asyncio.TaskGroup() as running:
         for loop in loops(services):
             running.create_task(loop.run(stop), name=loop.name)
+        running.create_task(Runner(jobs_url(settings), services).run(stop), name="jobs")
         lifeline.say_ready()
         log.info("worker_ready")
         await stop.wait()

@@ -1,22 +1,116 @@
 """The journal's questions to the database."""
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
+import asyncpg
 import msgspec
 
 from voelgoed.db import Conn, load_queries
-from voelgoed.journal.model import Fact
+from voelgoed.ids import OrganizationId
+from voelgoed.journal.model import Fact, Origin, Position, RecordedFact, SearchFilter
 
 Q = load_queries(Path(__file__).with_name("queries.sql"))
+OF_ORIGIN = ("has_origin", "session_id", "ip", "user_agent")
 
 
-async def record(conn: Conn, fact: Fact) -> None:
-    data = msgspec.json.encode(fact.data).decode()
-    about = (fact.organization_id, fact.kind, fact.event_id, fact.actor_id, fact.request_id, fact.reason)
-    await conn.execute(Q["record"], *about, data)
+async def record_all(
+    conn: Conn, organization_id: OrganizationId, facts: Sequence[Fact], origin_ids: Sequence[UUID | None]
+) -> None:
+    await conn.execute(
+        Q["record_all"],
+        organization_id,
+        [fact.kind for fact in facts],
+        [fact.event_id for fact in facts],
+        [fact.seat_id for fact in facts],
+        [fact.version for fact in facts],
+        [fact.actor_id for fact in facts],
+        origin_ids,
+        [fact.request_id for fact in facts],
+        [fact.reason for fact in facts],
+        [msgspec.json.encode(fact.data).decode() for fact in facts],
+    )
+
+
+async def add_origins(conn: Conn, organization_id: OrganizationId, origins: Mapping[UUID, Origin]) -> None:
+    seen = origins.values()
+    await conn.execute(
+        Q["add_origins"],
+        organization_id,
+        list(origins),
+        [origin.session_id for origin in seen],
+        [origin.ip for origin in seen],
+        [origin.user_agent for origin in seen],
+    )
 
 
 async def make_partitions(conn: Conn, *, months_ahead: int) -> int:
     """Make the months that are missing; how many were."""
     made: int = await conn.fetchval(Q["make_partitions"], months_ahead)
     return made
+
+
+async def read_after(conn: Conn, position: Position, limit: int) -> list[RecordedFact]:
+    rows = await conn.fetch(Q["read_after"], position.xid, position.seq, limit)
+    return [_fact(row) for row in rows]
+
+
+async def find_start(conn: Conn) -> Position:
+    row = await conn.fetchrow(Q["find_start"])
+    assert row is not None
+    return Position(**row)
+
+
+async def load_position(conn: Conn, reader: str) -> tuple[Position, bool] | None:
+    """Where the reader is, and whether no transaction of this server has come that far."""
+    row = await conn.fetchrow(Q["load_position"], reader)
+    return (Position(xid=row["xid"], seq=row["seq"]), row["is_ahead"]) if row else None
+
+
+async def save_position(conn: Conn, reader: str, position: Position) -> bool:
+    """Move the reader forward; False when it was there or further already."""
+    return await conn.fetchval(Q["save_position"], reader, position.xid, position.seq) is True
+
+
+async def plan_for_values(conn: Conn) -> None:
+    await conn.execute(Q["plan_for_values"])
+
+
+async def search(
+    conn: Conn,
+    organization_id: OrganizationId,
+    asked: SearchFilter,
+    after: tuple[datetime, int] | None,
+    limit: int,
+) -> list[RecordedFact]:
+    rows = await conn.fetch(
+        Q["search"],
+        organization_id,
+        list(asked.kinds) or None,
+        asked.actor_id,
+        asked.event_id,
+        asked.seat_id,
+        asked.since,
+        asked.until,
+        *(after or (None, None)),
+        limit,
+    )
+    return [_fact(row) for row in rows]
+
+
+async def empty_origins(conn: Conn, *, older_than: timedelta, limit: int) -> int:
+    """Empty a batch; how many there were."""
+    done = await conn.execute(Q["empty_origins"], older_than, limit)
+    return int(done.removeprefix("UPDATE "))
+
+
+def _fact(row: asyncpg.Record) -> RecordedFact:
+    told: dict[str, Any] = dict(row)
+    of_origin = {name: told.pop(name, None) for name in OF_ORIGIN}
+    if of_origin.pop("has_origin"):
+        ip = of_origin.pop("ip")
+        told["origin"] = Origin(ip=None if ip is None else str(ip), **of_origin)
+    return RecordedFact(**told | {"data": msgspec.json.decode(told["data"])})

@@ -1,22 +1,29 @@
 """Whether this process lives, and whether it can do its work: for load balancers, operators and the first page."""
 
 import asyncio
+import hmac
 import time
 from typing import Literal
 
-import asyncpg
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
 from voelgoed import redis, schema
+from voelgoed.accounts.permissions import Action
 from voelgoed.config import VERSION
-from voelgoed.db import Database
-from voelgoed.errors import DomainError
+from voelgoed.db import CONNECT_FAILURES, Connection, connect
+from voelgoed.errors import StartRefused
+from voelgoed.http.context import Caller
+from voelgoed.http.guard import guarded
+from voelgoed.http.problems import AddressUnknown
+from voelgoed.telemetry import metrics
 from voelgoed.wiring import Services
 
 router = APIRouter(tags=["health"])
 
 CHECK_TIMEOUT_S = 2.0
+LOOPBACK = ("127.0.0.1", "::1")
 TRUSTED_S = 1.0  # an answer serves everybody who asks within this time: the route is public
 
 
@@ -42,7 +49,10 @@ class Readiness(BaseModel):
 
 
 class Readiometer:
-    """Asks the stores, and remembers the answer for a second so that the route costs nothing under load."""
+    """Asks the stores, and remembers the answer for a second so that the route costs nothing under load.
+
+    It has a connection of its own: a pool that is taken up by a rush must not look like a database that is gone.
+    """
 
     def __init__(self, services: Services, closing: asyncio.Event) -> None:
         self._services = services
@@ -50,6 +60,7 @@ class Readiometer:
         self._asking = asyncio.Lock()
         self._answer: Readiness | None = None
         self._answered_at = 0.0
+        self._conn: Connection | None = None
 
     async def ask(self) -> Readiness:
         async with self._asking:
@@ -61,9 +72,7 @@ class Readiometer:
         return self._answer
 
     async def _look(self) -> Readiness:
-        (database, at_schema), at_redis = await asyncio.gather(
-            check_database(self._services.db), check_redis(self._services)
-        )
+        (database, at_schema), at_redis = await asyncio.gather(self._check_database(), check_redis(self._services))
         can_work = database.state == "ok" and at_schema.state == "ok"
         return Readiness(
             status="not_ready" if not can_work else "degraded" if at_redis.state == "away" else "ready",
@@ -71,25 +80,35 @@ class Readiometer:
             checks={"database": database, "schema": at_schema, "redis": at_redis},
         )
 
+    async def _check_database(self) -> tuple[Check, Check]:
+        """The database and its schema, in one visit. A connection that fails is dropped, not waited for."""
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
+                if self._conn is None or self._conn.is_closed():
+                    url = self._services.settings.database_url
+                    assert url is not None
+                    self._conn = await connect(url.get_secret_value(), application_name="voelgoed readiness")
+                standing = await schema.status(self._conn)
+        except (StartRefused, *CONNECT_FAILURES) as failed:
+            if self._conn:
+                self._conn.terminate()
+                self._conn = None
+            why = Check(state="failed", message=f"PostgreSQL does not answer ({type(failed).__name__}).")
+            return why, Check(state="failed", message="Not known while PostgreSQL does not answer.")
+        return Check(state="ok", message="PostgreSQL answers."), Check(
+            state="ok" if standing.is_current else "failed", message=f"{standing.summary.capitalize()}."
+        )
 
-async def check_database(db: Database) -> tuple[Check, Check]:
-    """The database and its schema, in one visit."""
-    try:
-        async with asyncio.timeout(CHECK_TIMEOUT_S), db.system_transaction() as conn:
-            standing = await schema.status(conn)
-    except (DomainError, OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as failed:
-        why = Check(state="failed", message=f"PostgreSQL does not answer ({type(failed).__name__}).")
-        return why, Check(state="failed", message="Not known while PostgreSQL does not answer.")
-    return Check(state="ok", message="PostgreSQL answers."), Check(
-        state="ok" if standing.is_current else "failed", message=f"{standing.summary.capitalize()}."
-    )
+    def close(self) -> None:
+        if self._conn:
+            self._conn.terminate()
 
 
 async def check_redis(services: Services) -> Check:
     """Redis may be away: it is never asked who owns a seat."""
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
-            away = await redis.why_away(services.redis)
+            away = await redis.why_away(services.redis.client)
     except TimeoutError:
         away = "TimeoutError"
     if away:
@@ -98,15 +117,31 @@ async def check_redis(services: Services) -> Check:
 
 
 @router.get("/healthz")
+@guarded(Action.SEE_HEALTH)
 async def healthz() -> Health:
     """Say that the process answers; touches nothing else."""
     return Health(status="ok")
 
 
 @router.get("/readyz", responses={503: {"model": Readiness, "description": "Not ready to serve"}})
+@guarded(Action.SEE_HEALTH)
 async def readyz(request: Request, response: Response) -> Readiness:
     """Say whether requests can be served now, and what is missing."""
     readiness: Readiness = await request.app.state.readiometer.ask()
     response.status_code = 503 if readiness.status == "not_ready" else 200
     response.headers["cache-control"] = "no-store"
     return readiness
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+@guarded(Action.SEE_METRICS, AddressUnknown)
+async def read_metrics(caller: Caller) -> PlainTextResponse:
+    """Every number of the installation, for Prometheus: to this machine, or with the metrics token."""
+    token = caller.services.settings.metrics_token
+    shown = caller.headers.get(b"authorization", b"").removeprefix(b"Bearer ")
+    is_shown = token is not None and hmac.compare_digest(shown, token.get_secret_value().encode())
+    is_here = caller.call.ip in LOOPBACK and b"x-forwarded-for" not in caller.headers
+    if not is_shown and not (token is None and is_here):
+        raise AddressUnknown
+    body, content_type = await asyncio.to_thread(metrics.render)  # it reads the files of every process
+    return PlainTextResponse(body, headers={"content-type": content_type, "cache-control": "no-store"})

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import structlog
 
+from voelgoed.telemetry import metrics
+
 log = structlog.get_logger(__name__)
 
 
@@ -27,8 +29,10 @@ class Loop:
             try:
                 await self.tick()
                 self.ticks_count += 1
+                metrics.LOOP_TICKS.labels(self.name).inc()
             except Exception as failed:
                 self.errors_count += 1
+                metrics.LOOP_ERRORS.labels(self.name).inc()
                 log.exception("loop_failed", loop=self.name, errors=self.errors_count, error=type(failed).__name__)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), timeout=self.pace_s)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from voelgoed.jobs.loop import Loop
+from voelgoed.loop import Loop
 
 
 async def test_a_loop_survives_its_errors_and_counts_them() -> None:

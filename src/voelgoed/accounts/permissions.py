@@ -1,0 +1,107 @@
+"""Who may do what: one table, deny by default."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from voelgoed.accounts.model import Actor, Role
+from voelgoed.errors import DomainError, Kind
+
+
+class Unauthorized(DomainError):
+    """Nobody is signed in, or no longer."""
+
+    kind = Kind.ANONYMOUS
+    code = "unauthorized"
+    message = "Sign in first: there is no session, or it has ended."
+
+
+class PermissionDenied(DomainError):
+    """Somebody is signed in who may not do this."""
+
+    kind = Kind.DENIED
+    code = "permission_denied"
+    message = "Your role does not allow this."
+
+
+class Action(StrEnum):
+    """Everything that can be asked for. The value is how the table is printed."""
+
+    SEE_HEALTH = "see whether the process is well"
+    SEE_METRICS = "read the metrics (this machine, or with the metrics token)"
+    SEE_CONTRACT = "read the API's contract"
+    SEE_STOREFRONT = "see an organization's storefront"
+    SIGN_IN = "sign in, register, continue as a guest, reset a password"
+    SIGN_OUT = "sign out"
+    SEE_OWN_ACCOUNT = "see the own account, sessions and memberships"
+    CHANGE_OWN_ACCOUNT = "change the own account and password, end own sessions, delete the account"
+    SEE_MEMBERS = "list the organization's people"
+    CHANGE_MEMBERS = "add people, change their roles, remove them"
+    SEE_MEMBERSHIPS = "list customers' memberships"
+    CHANGE_MEMBERSHIPS = "grant and revoke customers' memberships"
+    SEE_API_KEYS = "list API keys"
+    CHANGE_API_KEYS = "make and revoke API keys"
+    SEARCH_AUDIT = "search the organization's journal"
+    PLATFORM_SEE_ORGANIZATIONS = "list and see all organizations"
+    PLATFORM_CREATE_ORGANIZATION = "found an organization"
+    PLATFORM_INTERVENE = "suspend and resume an organization, change its people's roles; with a reason"
+    PLATFORM_SEARCH_AUDIT = "search any organization's journal; with a reason"
+
+
+EVERYBODY = frozenset(Role)
+SIGNED_IN = EVERYBODY - {Role.ANONYMOUS}
+MEMBERS = frozenset({Role.CUSTOMER, Role.SCANNER, Role.STAFF, Role.ADMIN, Role.OWNER})
+LEADERS = frozenset({Role.ADMIN, Role.OWNER})
+PLATFORM = frozenset({Role.SUPER_ADMIN, Role.TENANT_MANAGER})
+
+ALLOWED: Mapping[Action, frozenset[Role]] = {
+    Action.SEE_HEALTH: EVERYBODY,
+    Action.SEE_METRICS: EVERYBODY,
+    Action.SEE_CONTRACT: EVERYBODY,
+    Action.SEE_STOREFRONT: EVERYBODY,
+    Action.SIGN_IN: EVERYBODY,
+    Action.SIGN_OUT: SIGNED_IN,
+    Action.SEE_OWN_ACCOUNT: SIGNED_IN,
+    Action.CHANGE_OWN_ACCOUNT: SIGNED_IN,
+    Action.SEE_MEMBERS: LEADERS,
+    Action.CHANGE_MEMBERS: LEADERS,
+    Action.SEE_MEMBERSHIPS: LEADERS | {Role.STAFF},
+    Action.CHANGE_MEMBERSHIPS: LEADERS,
+    Action.SEE_API_KEYS: LEADERS,
+    Action.CHANGE_API_KEYS: LEADERS,
+    Action.SEARCH_AUDIT: LEADERS,
+    Action.PLATFORM_SEE_ORGANIZATIONS: PLATFORM,
+    Action.PLATFORM_CREATE_ORGANIZATION: frozenset({Role.SUPER_ADMIN}),
+    Action.PLATFORM_INTERVENE: PLATFORM,
+    Action.PLATFORM_SEARCH_AUDIT: PLATFORM,
+}
+assert ALLOWED.keys() == set(Action)  # a new action cannot be forgotten
+
+
+def may(actor: Actor, action: Action) -> bool:
+    """Whether one of the actor's roles allows the action."""
+    return bool(ALLOWED.get(action, frozenset()) & actor.roles)
+
+
+def require(actor: Actor, action: Action) -> None:
+    """Refuse what is not allowed: as unknown when nobody is signed in, as denied when somebody is."""
+    if not may(actor, action):
+        raise Unauthorized if actor.role is Role.ANONYMOUS else PermissionDenied(action=action.name.lower())
+
+
+def document() -> str:
+    """The table for people, as Markdown."""
+    roles = list(Role)
+    lines = [
+        "# Who may do what",
+        "",
+        "Written by `make openapi` from `accounts/permissions.py`; what is not marked is refused.",
+        "A platform role counts only on `/api/platform` routes, where every intervention needs a reason",
+        "(and, for a tenant_manager, the organization's approval).",
+        "",
+        f"| action | {' | '.join(role.value for role in roles)} |",
+        f"|---|{'---|' * len(roles)}",
+    ]
+    for action, allowed in ALLOWED.items():
+        marks = " | ".join("yes" if role in allowed else "" for role in roles)
+        lines.append(f"| {action.value} | {marks} |")
+    return "\n".join(lines) + "\n"

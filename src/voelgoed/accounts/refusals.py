@@ -1,0 +1,35 @@
+"""What the tables of accounts refuse by their constraints."""
+
+from voelgoed.errors import DomainError, Kind
+
+
+class SlugTaken(DomainError):
+    """Another organization has this address."""
+
+    kind = Kind.CONFLICT
+    code = "slug_taken"
+    message = "Another organization already uses this address."
+
+
+class OrganizationInvalid(DomainError):
+    """The name or the address is not of the form that is allowed."""
+
+    kind = Kind.INVALID
+    code = "organization_invalid"
+    message = "An address is 1 to 63 lower-case letters, digits and inner hyphens; a name is 1 to 200 characters."
+
+
+class EmailTaken(DomainError):
+    """Somebody has registered with this address."""
+
+    kind = Kind.CONFLICT
+    code = "email_taken"
+    message = "There is an account with this e-mail address already: sign in instead."
+
+
+class MembershipExists(DomainError):
+    """The customer has this tier."""
+
+    kind = Kind.CONFLICT
+    code = "membership_exists"
+    message = "This person has an active membership of this tier already."

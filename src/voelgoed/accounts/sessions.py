@@ -1,0 +1,195 @@
+"""Who is signed in: sessions and API keys as this process knows them, and how they end.
+
+PostgreSQL keeps them. A process believes what it has read for half a minute, so that a request costs no query; a
+revocation is sent round to the other processes, and is believed at the latest when that half minute is over.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+from cachetools import LRUCache, TTLCache
+
+from voelgoed.accounts import store
+from voelgoed.accounts.model import Actor, Role
+from voelgoed.accounts.tokens import API_KEY_PREFIX, SESSION_PREFIX, TOKEN_CHARS_MAX, token_hash
+from voelgoed.db import Conn, Database
+from voelgoed.redis import RedisLink
+
+log = structlog.get_logger(__name__)
+
+KNOWN_MAX = 100_000
+VOIDED_MAX = 10_000
+REVOCATIONS = "voelgoed:revocations"
+UUID_BYTES = 16
+FLUSH_BATCH = 1_000
+PURGE_AFTER_DAYS = 30
+PURGE_BATCH = 1_000
+PURGE_BATCHES_MAX = 100
+
+
+@dataclass(slots=True)
+class Known:
+    """What was read of a session or key, and when it was last used here."""
+
+    actor: Actor
+    read_at: float
+    idle_from: float
+    is_unsaved: bool = True
+
+
+class Sessions:
+    """The sessions and keys this process has met."""
+
+    def __init__(
+        self,
+        db: Database,
+        link: RedisLink,
+        *,
+        idle_s: float,
+        trust_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._db, self._link, self._clock = db, link, clock
+        self.idle_s, self._trust_s = idle_s, trust_s
+        self._known: LRUCache[bytes, Known] = LRUCache(KNOWN_MAX)
+        # Ids (of a session, person, key or organization) of which nothing read before a moment is believed.
+        self._voided: TTLCache[UUID, float] = TTLCache(VOIDED_MAX, ttl=2 * trust_s + 60, timer=clock)
+        self._all_void_before = float("-inf")
+        self._reading: dict[bytes, asyncio.Task[Known | None]] = {}
+
+    async def find(self, token: str) -> Actor | None:
+        """The actor behind a token; None when it is unknown, ended, or idle for too long."""
+        if len(token) > TOKEN_CHARS_MAX or not token.startswith((SESSION_PREFIX, API_KEY_PREFIX)):
+            return None
+        digest = token_hash(token)
+        known = self._known.get(digest)
+        if known is None or not self._is_trusted(known):
+            known = await self._read_once(digest, is_key=token.startswith(API_KEY_PREFIX))
+        now = self._clock()
+        if known is None or (known.actor.session_id is not None and now - known.idle_from > self.idle_s):
+            return None
+        known.idle_from, known.is_unsaved = now, True
+        return known.actor
+
+    async def end(self, *ids: UUID) -> None:
+        """Believe nothing about these any more, here and elsewhere. Call it when their end is committed."""
+        for one in ids:
+            self.void(one)
+        await self._link.publish(REVOCATIONS, b"".join(one.bytes for one in ids))
+
+    def void(self, one: UUID) -> None:
+        """Forget what was read of a session, person, key or organization until now."""
+        if len(self._voided) >= VOIDED_MAX:  # a storm of revocations: forget everybody rather than believe one too long
+            self._forget_all()
+            self._voided.clear()
+        self._voided[one] = self._clock()
+
+    async def follow_revocations(self, stop: asyncio.Event) -> None:
+        """Hear what other processes ended."""
+        await self._link.follow(REVOCATIONS, self._hear, stop, on_gap=self._forget_all)
+
+    async def flush(self) -> int:
+        """Write down when sessions and keys were last used; how many."""
+        unsaved = [known for known in self._known.values() if known.is_unsaved]
+        for start in range(0, len(unsaved), FLUSH_BATCH):
+            batch = unsaved[start : start + FLUSH_BATCH]
+            now = self._clock()
+            for known in batch:
+                known.is_unsaved = False
+            people = [(k.actor.session_id, now - k.idle_from) for k in batch if k.actor.session_id]
+            keys = [(k.actor.api_key_id, now - k.idle_from) for k in batch if k.actor.api_key_id]
+            async with self._db.system_transaction() as conn:
+                await store.touch_sessions(conn, [id_ for id_, _ in people], [age for _, age in people])
+                await store.touch_api_keys(conn, [id_ for id_, _ in keys], [age for _, age in keys])
+        return len(unsaved)
+
+    def _forget_all(self) -> None:
+        """Believe nothing read so far: messages may have been missed."""
+        self._all_void_before = self._clock()
+
+    def _hear(self, message: bytes) -> None:
+        if len(message) % UUID_BYTES == 0:  # anything else is not from us
+            for start in range(0, len(message), UUID_BYTES):
+                self.void(UUID(bytes=message[start : start + UUID_BYTES]))
+
+    def _is_trusted(self, known: Known) -> bool:
+        if self._clock() - known.read_at > self._trust_s or known.read_at <= self._all_void_before:
+            return False
+        actor = known.actor
+        ids = (actor.session_id, actor.user_id, actor.api_key_id, actor.organization_id)
+        return all(known.read_at > self._voided.get(one, float("-inf")) for one in ids if one)
+
+    async def _read_once(self, digest: bytes, *, is_key: bool) -> Known | None:
+        """Read it from the database, once for all who ask at the same time."""
+        reading = self._reading.get(digest)
+        if reading is None:
+            reading = asyncio.create_task(self._read(digest, is_key=is_key))
+            self._reading[digest] = reading
+            reading.add_done_callback(lambda _: self._reading.pop(digest, None))
+        return await asyncio.shield(reading)
+
+    async def _read(self, digest: bytes, *, is_key: bool) -> Known | None:
+        began = self._clock()
+        before = self._known.get(digest)
+        async with self._db.system_transaction() as conn:
+            found = await self._read_key(conn, digest) if is_key else await self._read_session(conn, digest)
+        if found is None:
+            self._known.pop(digest, None)
+            return None
+        actor, idle_s = found
+        # Used here since the last flush: the database does not know yet, and must not call it idle.
+        idle_from = max(began - idle_s, before.idle_from if before else float("-inf"))
+        known = Known(actor, began, idle_from)
+        self._known[digest] = known
+        return known
+
+    async def _read_session(self, conn: Conn, digest: bytes) -> tuple[Actor, float] | None:
+        row = await store.find_session(conn, digest)
+        if row is None:
+            return None
+        platform_roles = frozenset(Role(role) for role in row["platform_roles"])
+        if row["suspended_at"] is not None and not platform_roles:
+            return None
+        actor = Actor(
+            role=Role(row["role"]),
+            organization_id=row["organization_id"],
+            organization_slug=row["slug"],
+            organization_name=row["organization_name"],
+            user_id=row["user_id"],
+            user_name=row["user_name"],
+            is_guest=row["is_guest"],
+            platform_roles=platform_roles,
+            session_id=row["session_id"],
+        )
+        return actor, row["idle_s"]
+
+    async def _read_key(self, conn: Conn, digest: bytes) -> tuple[Actor, float] | None:
+        row = await store.find_api_key(conn, digest)
+        if row is None:
+            return None
+        actor = Actor(
+            role=Role(row["role"]),
+            organization_id=row["organization_id"],
+            organization_slug=row["slug"],
+            organization_name=row["organization_name"],
+            user_name=row["name"],
+            api_key_id=row["id"],
+        )
+        return actor, 0.0
+
+
+async def purge(db: Database) -> int:
+    """Remove sessions and one-time tokens that nobody can use any more, a batch at a time; how many."""
+    removed = 0
+    for _ in range(PURGE_BATCHES_MAX):
+        async with db.system_transaction() as conn:
+            count = await store.purge_sessions(conn, days=PURGE_AFTER_DAYS, limit=PURGE_BATCH)
+            count += await store.purge_one_time_tokens(conn, limit=PURGE_BATCH)
+        removed += count
+        if count < PURGE_BATCH:
+            break
+    return removed

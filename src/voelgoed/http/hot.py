@@ -1,0 +1,42 @@
+"""Hot routes: called by the edge itself, read and written by msgspec, documented like the others.
+
+A declared route costs several times what its work does. The few that carry the load are plain functions from a
+context to bytes; everything before and after them is the edge's, so they refuse as their declared neighbours do.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from voelgoed.http.context import Context
+from voelgoed.http.edge import Whole
+from voelgoed.http.routes import auth
+from voelgoed.http.routes.auth import GuestAsk, SessionView
+from voelgoed.http.shapes import Data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotRoute:
+    """One hot route, with what the contract says about it."""
+
+    method: str
+    path: str
+    endpoint: Callable[[Context], Awaitable[Whole]]
+    tag: str
+    status: int
+    asks: type | None
+    answers: type
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+HOT = (
+    HotRoute(
+        method="POST",
+        path="/api/auth/guest",
+        endpoint=auth.guest,
+        tag="auth",
+        status=201,
+        asks=GuestAsk,
+        answers=Data[SessionView],
+        headers=(("X-Session", "`cookie`: also set the session as a cookie"),),
+    ),
+)

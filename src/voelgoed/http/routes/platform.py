@@ -1,0 +1,125 @@
+"""What the platform's own staff do: the organization is named in the path, a reason is always given."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from voelgoed.accounts import platform
+from voelgoed.accounts.permissions import Action
+from voelgoed.accounts.platform import ApprovalRequired
+from voelgoed.accounts.refusals import OrganizationInvalid, SlugTaken
+from voelgoed.accounts.roles import MemberNotFound, RoleChangeRefused
+from voelgoed.accounts.signing import OrganizationNotFound
+from voelgoed.http.context import Caller
+from voelgoed.http.guard import guarded
+from voelgoed.http.routes.members import MemberRole, MemberView
+from voelgoed.http.shapes import LIMIT, NO_NUL, Body, Cursor, Data, Limit, Listed, Name, ReasonText, Slug, View
+from voelgoed.ids import OrganizationId, UserId
+from voelgoed.paging import CursorInvalid
+
+router = APIRouter(prefix="/api/platform/orgs", tags=["platform"])
+
+Approval = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
+
+
+class OrganizationView(View):
+    """An organization, to the platform."""
+
+    id: UUID
+    slug: str
+    name: str
+    created_at: datetime
+    suspended_at: datetime | None
+
+
+class NewOrganizationBody(Body):
+    """An address and a name."""
+
+    slug: Slug
+    name: Name
+
+
+class InterventionBody(Body):
+    """Why, and for a tenant_manager on whose word."""
+
+    reason: ReasonText
+    tenant_approval_reference: Approval | None = None
+
+
+class RoleInterventionBody(InterventionBody):
+    """What somebody shall be, and why."""
+
+    role: MemberRole
+
+
+@router.get("")
+@guarded(Action.PLATFORM_SEE_ORGANIZATIONS, CursorInvalid)
+async def list_organizations(caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT) -> Listed[OrganizationView]:
+    """Every organization of the installation."""
+    page = await platform.list_organizations(caller.services.db, caller.call, cursor=cursor, limit=limit)
+    return Listed(data=[OrganizationView.model_validate(one) for one in page.items], next_cursor=page.next_cursor)
+
+
+@router.post("", status_code=201)
+@guarded(Action.PLATFORM_CREATE_ORGANIZATION, SlugTaken, OrganizationInvalid)
+async def create_organization(body: NewOrganizationBody, caller: Caller) -> Data[OrganizationView]:
+    """Found an organization."""
+    made = await platform.create_organization(caller.services.db, caller.call, slug=body.slug, name=body.name)
+    return Data(data=OrganizationView.model_validate(made))
+
+
+@router.get("/{org_id}")
+@guarded(Action.PLATFORM_SEE_ORGANIZATIONS, OrganizationNotFound)
+async def get_organization(org_id: UUID, caller: Caller) -> Data[OrganizationView]:
+    """One organization."""
+    found = await platform.get_organization(caller.services.db, caller.call, OrganizationId(org_id))
+    return Data(data=OrganizationView.model_validate(found))
+
+
+@router.post("/{org_id}/suspend")
+@guarded(Action.PLATFORM_INTERVENE, OrganizationNotFound, ApprovalRequired)
+async def suspend(org_id: UUID, body: InterventionBody, caller: Caller) -> Data[OrganizationView]:
+    """Close an organization for now; its people are signed out at once."""
+    return await _set_suspended(org_id, body, caller, is_suspended=True)
+
+
+@router.post("/{org_id}/resume")
+@guarded(Action.PLATFORM_INTERVENE, OrganizationNotFound, ApprovalRequired)
+async def resume(org_id: UUID, body: InterventionBody, caller: Caller) -> Data[OrganizationView]:
+    """Open an organization again."""
+    return await _set_suspended(org_id, body, caller, is_suspended=False)
+
+
+@router.put("/{org_id}/members/{user_id}")
+@guarded(Action.PLATFORM_INTERVENE, OrganizationNotFound, MemberNotFound, RoleChangeRefused, ApprovalRequired)
+async def set_member_role(org_id: UUID, user_id: UUID, body: RoleInterventionBody, caller: Caller) -> Data[MemberView]:
+    """Change what somebody is in an organization, as its owner could."""
+    member = await platform.set_member_role(
+        caller.services.db,
+        caller.services.sessions,
+        caller.call,
+        OrganizationId(org_id),
+        UserId(user_id),
+        body.role,
+        reason=body.reason,
+        approval=body.tenant_approval_reference,
+    )
+    return Data(data=MemberView.model_validate(member))
+
+
+async def _set_suspended(
+    org_id: UUID, body: InterventionBody, caller: Caller, *, is_suspended: bool
+) -> Data[OrganizationView]:
+    changed = await platform.set_suspended(
+        caller.services.db,
+        caller.services.sessions,
+        caller.call,
+        OrganizationId(org_id),
+        is_suspended=is_suspended,
+        reason=body.reason,
+        approval=body.tenant_approval_reference,
+    )
+    return Data(data=OrganizationView.model_validate(changed))

@@ -1,0 +1,76 @@
+"""The shapes of what goes in and out of more than one resource."""
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Generic, TypeVar
+
+from fastapi import Query
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from voelgoed.paging import LIMIT_DEFAULT, LIMIT_MAX
+
+T = TypeVar("T")
+
+CURSOR_CHARS_MAX = 200
+RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})")
+NO_NUL = r"^[^\x00]*$"  # PostgreSQL keeps no such character
+
+
+def in_utc(moment: datetime) -> datetime:
+    """The same moment; one without a zone would mean something else on every machine."""
+    if moment.tzinfo is None:
+        raise ValueError("must have a time zone, such as Z")
+    return moment.astimezone(UTC)
+
+
+def only_rfc_3339(value: object) -> object:
+    """Refuse seconds since 1970 and other spellings: the contract says RFC 3339."""
+    if not isinstance(value, str) or not RFC_3339.fullmatch(value):
+        raise ValueError("must be a text such as 2027-03-12T19:30:00Z")
+    return value
+
+
+Moment = Annotated[datetime, BeforeValidator(only_rfc_3339), AfterValidator(in_utc)]
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
+Slug = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
+Email = Annotated[str, Field(min_length=3, max_length=254, pattern=r"^[^@\s\x00]+@[^@\s\x00]+$")]
+Password = Annotated[str, Field(min_length=1, max_length=1000)]
+ReasonText = Annotated[str, Field(min_length=1, max_length=2000, pattern=NO_NUL)]
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX)]
+Cursor = Annotated[str | None, Query(min_length=1, max_length=CURSOR_CHARS_MAX)]
+LIMIT = LIMIT_DEFAULT
+
+
+class Body(BaseModel):
+    """What comes in: nothing that is not asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class View(BaseModel):
+    """What goes out, made from our own values."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class Data(BaseModel, Generic[T]):
+    """One thing."""
+
+    data: T
+
+
+class Listed(BaseModel, Generic[T]):
+    """A page of things; without a cursor there are no more."""
+
+    data: list[T]
+    next_cursor: str | None
+
+
+class ProblemView(BaseModel):
+    """Every refusal looks like this."""
+
+    error: str
+    message: str
+    details: dict[str, object]
+    effect: str = Field(pattern="^(none|unknown)$")
+    request_id: str

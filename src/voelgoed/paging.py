@@ -1,0 +1,59 @@
+"""Lists in pages: an opaque cursor that says where the next page begins."""
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+from uuid import UUID
+
+from voelgoed.errors import DomainError, Kind
+
+T = TypeVar("T")
+
+LIMIT_DEFAULT = 50
+LIMIT_MAX = 200
+
+
+class CursorInvalid(DomainError):
+    """The cursor was not made by us, or belongs to another list."""
+
+    kind = Kind.INVALID
+    code = "cursor_invalid"
+    message = "The cursor is not one that this list gave out."
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some of a list; no cursor means that there is no more."""
+
+    items: Sequence[T]
+    next_cursor: str | None
+
+
+def page_by_id(found: Sequence[T], limit: int, id_of: Callable[[T], UUID]) -> Page[T]:
+    """Cut a list that was asked for one longer than the page, and remember where it was cut."""
+    items = found[:limit]
+    return Page(items, encode(id_of(items[-1]).bytes) if len(found) > limit else None)
+
+
+def after_id(cursor: str | None) -> UUID | None:
+    """The id behind which the page begins."""
+    if cursor is None:
+        return None
+    data = decode(cursor)
+    if len(data) != 16:  # noqa: PLR2004 - a UUID
+        raise CursorInvalid
+    return UUID(bytes=data)
+
+
+def encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def decode(cursor: str) -> bytes:
+    """The bytes of a cursor, whatever they mean to their list."""
+    try:
+        return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError) as wrong:
+        raise CursorInvalid from wrong

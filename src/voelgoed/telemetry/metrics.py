@@ -1,0 +1,108 @@
+"""Every metric of the installation, in one list, and the page on which Prometheus reads them.
+
+Several processes serve one installation, and a scrape reaches any one of them. So each process keeps its numbers in
+files of one folder, and whoever is asked adds them up. `prometheus_client` decides this once, when it is imported, by
+PROMETHEUS_MULTIPROC_DIR: the parent makes the folder with `prepare_folder` and gives it to its children in their
+environment. Without that name (tests, a process run by hand) the numbers are those of this process alone.
+
+No label is ever an id, an address or a path as it was asked: every label has few values, known beforehand.
+"""
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, multiprocess
+
+FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"
+PREFIX = "voelgoedevents"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""From an answer out of memory to a request that met its deadline."""
+
+# A second series for each counter, which the files of several processes lack.
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
+REGISTRY: Final = CollectorRegistry()
+"""Our own: the library's default one brings names that are not ours."""
+
+
+def _counter(name: str, what: str, *labels: str) -> Counter:
+    return Counter(name, what, labels, namespace=PREFIX, registry=REGISTRY)
+
+
+HTTP_REQUESTS = _counter("http_requests_total", "Requests answered", "method", "route", "status")
+HTTP_SECONDS = Histogram(
+    "http_request_seconds",
+    "From the request's arrival to the last byte of its answer",
+    ("method", "route"),
+    namespace=PREFIX,
+    registry=REGISTRY,
+    buckets=SECONDS,
+)
+HTTP_IN_FLIGHT = Gauge(
+    "http_in_flight",
+    "Requests being answered now",
+    namespace=PREFIX,
+    registry=REGISTRY,
+    multiprocess_mode="livesum",
+)
+REDIS_CALLS = _counter("redis_calls_total", "Calls to Redis that were awaited")
+REDIS_FAILURES = _counter("redis_failures_total", "Calls to Redis that brought no answer", "reason")
+REDIS_REFUSALS = _counter("redis_refusals_total", "Calls to Redis that were not tried", "reason")
+BREAKER_STATE = Gauge(
+    "breaker_state",
+    "0 closed, 1 half open, 2 open; the worst of all processes",
+    ("name",),
+    namespace=PREFIX,
+    registry=REGISTRY,
+    multiprocess_mode="livemax",
+)
+CACHE_LOOKUPS = _counter("cache_lookups_total", "Lookups by tier (hot, warm) and outcome", "tier", "outcome")
+THROTTLE_REFUSALS = _counter("throttle_refusals_total", "Tries refused by a throttle", "name", "kept_in")
+LOOP_TICKS = _counter("loop_ticks_total", "Ticks that a loop has done", "loop")
+LOOP_ERRORS = _counter("loop_errors_total", "Ticks that failed", "loop")
+JOBS_RUN = _counter("jobs_run_total", "Jobs done", "job")
+JOBS_FAILED = _counter("jobs_failed_total", "Runs of a job that failed, by what follows", "job", "outcome")
+REACTIONS_FAILED = _counter("reactions_failed_total", "Reactions to a fact that failed, by what follows", "outcome")
+FACTS_RECORDED = _counter("facts_recorded_total", "Facts written to the journal", "kind")
+SESSION_LOOKUPS = _counter("session_lookups_total", "Sessions asked for, by where they were found", "found_in")
+LOGIN_ATTEMPTS = _counter("login_attempts_total", "Tries to sign in, by outcome", "outcome")
+DB_ACQUIRED = _counter("db_connections_acquired_total", "Connections taken from the pool")
+DB_BUSY = _counter("db_busy_total", "Work refused because the database did not take it in time")
+
+NAMES: Final = tuple(sorted(metric.name for metric in REGISTRY.collect()))
+"""Every name above, without the endings Prometheus adds."""
+
+
+def observe_http(*, method: str, route: str, status: int, seconds: float) -> None:
+    """Count one answer. `route` is the template (`/api/events/{id}`), or a fixed word for what matched none."""
+    method = method if method in METHODS else "OTHER"
+    HTTP_REQUESTS.labels(method, route, str(status)).inc()
+    HTTP_SECONDS.labels(method, route).observe(seconds)
+
+
+def prepare_folder(data_dir: Path) -> Path:
+    """Make the folder of the processes' numbers, empty: the counters begin with the installation's start."""
+    folder = data_dir / "metrics"
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(mode=0o700, parents=True)
+    return folder
+
+
+def mark_process_dead(pid: int, folder: Path) -> None:
+    """Forget what a dead process was doing; what it has counted stays counted."""
+    with contextlib.suppress(FileNotFoundError):
+        multiprocess.mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]
+
+
+def render() -> tuple[bytes, str]:
+    """The page for Prometheus and its content type. Reads files: off the event loop where that matters."""
+    registry = REGISTRY
+    if folder := os.environ.get(FOLDER_ENV):
+        registry = CollectorRegistry()
+        multiprocess.MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
+    return prometheus_client.generate_latest(registry), prometheus_client.CONTENT_TYPE_LATEST

@@ -1,0 +1,211 @@
+"""Members, memberships and API keys over HTTP: what each verb does, and what it refuses."""
+
+import asyncio
+
+import pytest
+
+from tests.make.accounts import Person, make_person
+from tests.make.web import Site
+from voelgoed.accounts.model import Role
+from voelgoed.db import Connection, Database
+from voelgoed.ids import new_id
+
+
+@pytest.fixture
+async def owner(db: Database) -> Person:
+    return await make_person(db, role=Role.OWNER)
+
+
+async def told(db: Database, person: Person, kind: str) -> list[dict[str, object]]:
+    async with db.transaction(person.organization.id) as conn:
+        rows = await conn.fetch("select actor_id, reason, data::text from journal where kind = $1 order by seq", kind)
+    return [dict(row) for row in rows]
+
+
+async def test_a_role_is_given_changed_and_taken(site: Site, db: Database, owner: Person) -> None:
+    """The person feels it at their next request, and the journal has each step with before and after."""
+    newcomer = await make_person(db)
+    made = await site.client.post(
+        "/api/admin/members", headers=owner.headers, json={"email": newcomer.email, "role": "staff"}
+    )
+    assert made.status_code == 201
+    assert made.json()["data"]["role"] == "staff"
+    here = await make_person(db, owner.organization, Role.STAFF)
+    assert (await site.client.get("/api/admin/members", headers=here.headers)).status_code == 403
+    path = f"/api/admin/members/{here.user_id}"
+    assert (await site.client.put(path, headers=owner.headers, json={"role": "admin"})).status_code == 200
+    assert (await site.client.get("/api/admin/members", headers=here.headers)).status_code == 200
+    assert (await site.client.delete(path, headers=owner.headers)).status_code == 204
+    assert (await site.client.get("/api/admin/members", headers=here.headers)).status_code == 401
+    changes = await told(db, owner, "member_role_changed")
+    assert [change["actor_id"] for change in changes] == [owner.user_id] * 2
+    assert '"role_after": "admin"' in str(changes[1]["data"])
+    assert len(await told(db, owner, "member_removed")) == 1
+
+
+@pytest.mark.parametrize(
+    ("by", "target", "to"),
+    [(Role.ADMIN, Role.OWNER, "staff"), (Role.ADMIN, Role.STAFF, "owner"), (Role.OWNER, None, "admin")],
+)
+async def test_nobody_climbs_and_the_last_owner_stays(
+    site: Site, db: Database, owner: Person, by: Role, target: Role | None, to: str
+) -> None:
+    """An admin can neither unseat an owner nor make one; the only owner cannot step down."""
+    asker = owner if by is Role.OWNER else await make_person(db, owner.organization, by)
+    victim = owner if target is None else await make_person(db, owner.organization, target)
+    answer = await site.client.put(f"/api/admin/members/{victim.user_id}", headers=asker.headers, json={"role": to})
+    assert (answer.status_code, answer.json()["error"]) == (403, "role_change_refused")
+    assert await told(db, owner, "member_role_changed") == []
+
+
+async def test_two_owners_who_remove_each_other_leave_one(site: Site, db: Database, owner: Person) -> None:
+    """At the same moment, again and again: there is always an owner left."""
+    for _ in range(5):
+        other = await make_person(db, owner.organization, Role.OWNER)
+        answers = await asyncio.gather(
+            site.client.put(f"/api/admin/members/{other.user_id}", headers=owner.headers, json={"role": "staff"}),
+            site.client.put(f"/api/admin/members/{owner.user_id}", headers=other.headers, json={"role": "staff"}),
+        )
+        assert sorted(answer.status_code for answer in answers) in ([200, 403], [200, 401])
+        async with db.transaction(owner.organization.id) as conn:
+            owners = await conn.fetch("select user_id from org_members where role = 'owner'")
+        assert len(owners) == 1
+        async with db.transaction(owner.organization.id) as conn:
+            await conn.execute("update org_members set role = 'customer' where user_id = $1", other.user_id)
+            await conn.execute("update org_members set role = 'owner' where user_id = $1", owner.user_id)
+
+
+async def test_people_are_listed_in_pages(site: Site, db: Database, owner: Person) -> None:
+    """Every one once, whatever the size of the page; a made-up cursor is refused."""
+    everybody = {str(owner.user_id)} | {str((await make_person(db, owner.organization)).user_id) for _ in range(6)}
+    seen: list[str] = []
+    cursor = None
+    for _ in range(10):
+        query = {"limit": 3} | ({"cursor": cursor} if cursor else {})
+        page = (await site.client.get("/api/admin/members", headers=owner.headers, params=query)).json()
+        seen += [member["user_id"] for member in page["data"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert len(seen) == 7
+    assert set(seen) == everybody
+    wrong = await site.client.get("/api/admin/members", headers=owner.headers, params={"cursor": "nonsense"})
+    assert (wrong.status_code, wrong.json()["error"]) == (400, "cursor_invalid")
+
+
+async def test_memberships_are_granted_once_and_revoked(site: Site, db: Database, owner: Person) -> None:
+    """A tier counts until it is taken away, with the reason in the journal."""
+    customer = await make_person(db, owner.organization)
+    ask = {"user_id": str(customer.user_id), "tier": "gold", "valid_to": "2099-01-01T00:00:00Z"}
+    made = await site.client.post("/api/admin/memberships", headers=owner.headers, json=ask)
+    assert made.json()["data"]["status"] == "active"
+    twice = await site.client.post("/api/admin/memberships", headers=owner.headers, json=ask)
+    assert (twice.status_code, twice.json()["error"]) == (409, "membership_exists")
+    mine = (await site.client.get("/api/me", headers=customer.headers)).json()["data"]["memberships"]
+    assert [membership["tier"] for membership in mine] == ["gold"]
+    path = f"/api/admin/memberships/{made.json()['data']['id']}/revoke"
+    revoked = await site.client.post(path, headers=owner.headers, json={"reason": "unpaid"})
+    assert revoked.json()["data"]["status"] == "revoked"
+    assert (await site.client.post(path, headers=owner.headers, json={})).status_code == 404
+    assert [fact["reason"] for fact in await told(db, owner, "membership_revoked")] == ["unpaid"]
+    wrong = {**ask, "valid_from": "2099-01-02T00:00:00Z"}
+    backwards = await site.client.post("/api/admin/memberships", headers=owner.headers, json=wrong)
+    assert (backwards.status_code, backwards.json()["error"]) == (400, "membership_invalid")
+
+
+async def test_an_api_key_works_until_it_is_revoked(site: Site, db: Database, owner: Person) -> None:
+    """Its secret is shown once, only its hash is kept, and it does what its role may and no more."""
+    made = await site.client.post(
+        "/api/admin/api-keys", headers=owner.headers, json={"name": "Box office", "role": "admin"}
+    )
+    data = made.json()["data"]
+    key = {"authorization": f"Bearer {data['token']}"}
+    assert data["hint"] == data["token"][:12]
+    assert (await site.client.get("/api/admin/members", headers=key)).status_code == 200
+    assert (await site.client.get("/api/me", headers=key)).status_code == 403
+    more = await site.client.post("/api/admin/api-keys", headers=key, json={"name": "Another", "role": "scanner"})
+    assert more.status_code == 403
+    listed = (await site.client.get("/api/admin/api-keys", headers=owner.headers)).json()["data"]
+    assert [entry["name"] for entry in listed] == ["Box office"]
+    assert "token" not in listed[0]
+    assert (await site.client.delete(f"/api/admin/api-keys/{data['id']}", headers=owner.headers)).status_code == 204
+    assert (await site.client.get("/api/admin/members", headers=key)).status_code == 401
+
+
+async def test_a_key_that_has_run_out_is_nobody(site: Site, db: Database, owner: Person) -> None:
+    """An end in the past ends it."""
+    made = await site.client.post(
+        "/api/admin/api-keys",
+        headers=owner.headers,
+        json={"name": "Old", "role": "admin", "expires_at": "2020-01-01T00:00:00Z"},
+    )
+    key = {"authorization": f"Bearer {made.json()['data']['token']}"}
+    assert (await site.client.get("/api/admin/members", headers=key)).status_code == 401
+
+
+async def test_the_same_ask_with_the_same_key_has_one_effect(site: Site, db: Database, owner: Person) -> None:
+    """Twenty at once: one key is made, everybody gets its id, and only one its secret."""
+    headers = {**owner.headers, "idempotency-key": str(new_id())}
+    ask = {"name": "Once", "role": "scanner"}
+    answers = await asyncio.gather(
+        *(site.client.post("/api/admin/api-keys", headers=headers, json=ask) for _ in range(20))
+    )
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json()["data"]["id"] for answer in answers}) == 1
+    assert sum(answer.json()["data"]["token"] is not None for answer in answers) == 1
+    assert len(await told(db, owner, "api_key_created")) == 1
+    other = await site.client.post("/api/admin/api-keys", headers=headers, json={**ask, "name": "Twice"})
+    assert (other.status_code, other.json()["error"]) == (422, "idempotency_key_reused")
+
+
+async def test_a_key_of_somebody_else_means_nothing(site: Site, db: Database, owner: Person) -> None:
+    """The same text is another key in another hand, in this organization or elsewhere."""
+    key = {"idempotency-key": "the-same-for-all"}
+    people = [owner, await make_person(db, owner.organization, Role.ADMIN), await make_person(db, role=Role.OWNER)]
+    answers = [
+        await site.client.post(
+            "/api/admin/api-keys", headers={**person.headers, **key}, json={"name": "Mine", "role": "scanner"}
+        )
+        for person in people
+    ]
+    assert len({answer.json()["data"]["id"] for answer in answers}) == 3
+
+
+async def test_a_refused_ask_leaves_its_key_free(site: Site, db: Database, owner: Person) -> None:
+    """The memory commits with the effect: without one there is nothing to remember."""
+    headers = {**owner.headers, "idempotency-key": str(new_id())}
+    ask = {"email": f"{new_id().hex}@example.test", "role": "staff"}
+    assert (await site.client.post("/api/admin/members", headers=headers, json=ask)).status_code == 404
+    known = await make_person(db)
+    again = await site.client.post("/api/admin/members", headers=headers, json={**ask, "email": known.email})
+    assert again.status_code == 201
+
+
+async def test_an_account_is_forgotten_but_what_refers_to_it_stays(
+    site: Site, db: Database, owner: Person, owner_conn: Connection
+) -> None:
+    """Name, address and password are gone everywhere; the row stays for tickets and facts; the last owner cannot go."""
+    guest = await make_person(db, owner.organization, is_guest=True)
+    assert (await site.client.post("/api/me/delete", headers=guest.headers, json={})).status_code == 204
+    site.client.cookies.clear()
+    assert (await site.client.get("/api/me", headers=guest.headers)).status_code == 401
+    row = await owner_conn.fetchrow(
+        "select email, name, password_hash, deleted_at from users where id = $1", guest.user_id
+    )
+    assert row is not None
+    assert (row["email"], row["name"], row["password_hash"]) == (None, "Deleted", None)
+    assert row["deleted_at"] is not None
+    assert len(await told(db, owner, "account_deleted")) == 1
+
+    async with db.system_transaction() as conn:
+        await conn.execute("update users set is_guest = true where id = $1", owner.user_id)
+    alone = await site.client.post("/api/me/delete", headers=owner.headers, json={})
+    assert (alone.status_code, alone.json()["error"]) == (409, "last_owner")
+
+
+async def test_own_sessions_are_seen_and_ended(site: Site, db: Database, owner: Person) -> None:
+    """The list says which one is asking; ending another works at once."""
+    listed = (await site.client.get("/api/me/sessions", headers=owner.headers)).json()["data"]
+    assert [(entry["id"], entry["is_current"]) for entry in listed] == [(str(owner.session_id), True)]
+    assert (await site.client.delete(f"/api/me/sessions/{owner.session_id}", headers=owner.headers)).status_code == 204
+    assert (await site.client.get("/api/me", headers=owner.headers)).status_code == 401

@@ -1,0 +1,113 @@
+"""The platform's staff: every intervention has a reason, and stands in the journal of whom it touched."""
+
+import json
+
+import pytest
+
+from tests.make.accounts import Person, make_organization, make_person
+from tests.make.web import Site
+from voelgoed.accounts.model import Organization, Role
+from voelgoed.db import Database
+from voelgoed.ids import new_id
+
+
+@pytest.fixture
+async def super_admin(db: Database) -> Person:
+    return await make_person(db, platform=Role.SUPER_ADMIN)
+
+
+@pytest.fixture
+async def manager(db: Database) -> Person:
+    return await make_person(db, platform=Role.TENANT_MANAGER)
+
+
+async def facts(db: Database, place: Organization) -> list[tuple[str, object, str | None, dict[str, object]]]:
+    async with db.transaction(place.id) as conn:
+        rows = await conn.fetch("select kind, actor_id, reason, data from journal order by seq")
+    return [(row["kind"], row["actor_id"], row["reason"], json.loads(row["data"])) for row in rows]
+
+
+async def test_a_suspended_organization_is_closed_at_once(site: Site, db: Database, super_admin: Person) -> None:
+    """Its people are out with their next request, nobody comes in, and resuming opens it again."""
+    owner = await make_person(db, role=Role.OWNER)
+    place = owner.organization
+    assert (await site.client.get("/api/me", headers=owner.headers)).status_code == 200
+    closed = await site.client.post(
+        f"/api/platform/orgs/{place.id}/suspend", headers=super_admin.headers, json={"reason": "unpaid"}
+    )
+    assert closed.json()["data"]["suspended_at"] is not None
+    assert (await site.client.get("/api/me", headers=owner.headers)).status_code == 401
+    assert (await site.client.post("/api/auth/guest", json={"organization": place.slug})).status_code == 403
+    again = await site.client.post(
+        f"/api/platform/orgs/{place.id}/suspend", headers=super_admin.headers, json={"reason": "still"}
+    )
+    assert again.json()["data"]["suspended_at"] == closed.json()["data"]["suspended_at"]
+    opened = await site.client.post(
+        f"/api/platform/orgs/{place.id}/resume", headers=super_admin.headers, json={"reason": "paid"}
+    )
+    assert opened.json()["data"]["suspended_at"] is None
+    assert (await site.client.get("/api/me", headers=owner.headers)).status_code == 200
+    kinds = [(kind, actor, reason) for kind, actor, reason, _ in await facts(db, place)]
+    assert kinds[1] == ("organization_suspended", super_admin.user_id, "unpaid")
+    assert kinds[-1] == ("organization_resumed", super_admin.user_id, "paid")
+
+
+@pytest.mark.parametrize("verb", ["suspend", "resume"])
+async def test_no_reason_no_intervention(site: Site, db: Database, super_admin: Person, verb: str) -> None:
+    """An empty reason is none."""
+    place = await make_organization(db)
+    for body in ({}, {"reason": ""}, {"reason": None}):
+        answer = await site.client.post(f"/api/platform/orgs/{place.id}/{verb}", headers=super_admin.headers, json=body)
+        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+    assert len(await facts(db, place)) == 1
+
+
+async def test_a_tenant_manager_needs_the_organizations_word(site: Site, db: Database, manager: Person) -> None:
+    """Without the approval's reference it is refused; with it, the reference is in the journal."""
+    owner = await make_person(db, role=Role.OWNER)
+    staff = await make_person(db, owner.organization, Role.STAFF)
+    path = f"/api/platform/orgs/{owner.organization.id}/members/{staff.user_id}"
+    ask = {"role": "admin", "reason": "the owner is ill"}
+    refused = await site.client.put(path, headers=manager.headers, json=ask)
+    assert (refused.status_code, refused.json()["error"]) == (403, "approval_required")
+    approved = {**ask, "tenant_approval_reference": "letter of 1 March"}
+    assert (await site.client.put(path, headers=manager.headers, json=approved)).json()["data"]["role"] == "admin"
+    kind, actor, reason, data = (await facts(db, owner.organization))[-1]
+    assert (kind, actor, reason) == ("member_role_changed", manager.user_id, "the owner is ill")
+    assert data["tenant_approval_reference"] == "letter of 1 March"
+    assert (data["role_before"], data["role_after"]) == ("staff", "admin")
+
+
+async def test_reading_an_organizations_journal_is_in_that_journal(
+    site: Site, db: Database, super_admin: Person
+) -> None:
+    """Who looked, and why."""
+    place = await make_organization(db)
+    path = f"/api/platform/orgs/{place.id}/audit"
+    assert (await site.client.get(path, headers=super_admin.headers)).status_code == 400
+    seen = await site.client.get(path, headers={**super_admin.headers, "x-reason": "a dispute"})
+    assert [fact["kind"] for fact in seen.json()["data"]] == ["organization_created"]
+    assert [(kind, reason) for kind, _, reason, _ in await facts(db, place)][-1] == (
+        "audit_read_by_platform",
+        "a dispute",
+    )
+
+
+async def test_organizations_are_founded_and_listed(site: Site, super_admin: Person) -> None:
+    """An address is taken once; every organization is in the list."""
+    slug = f"new-{new_id().hex}"
+    made = await site.client.post("/api/platform/orgs", headers=super_admin.headers, json={"slug": slug, "name": "New"})
+    assert made.status_code == 201
+    twice = await site.client.post(
+        "/api/platform/orgs", headers=super_admin.headers, json={"slug": slug, "name": "New"}
+    )
+    assert (twice.status_code, twice.json()["error"]) == (409, "slug_taken")
+    found = await site.client.get(f"/api/platform/orgs/{made.json()['data']['id']}", headers=super_admin.headers)
+    assert found.json()["data"]["slug"] == slug
+    public = await site.client.get(f"/api/storefronts/{slug}")
+    assert public.json()["data"] == {
+        "id": made.json()["data"]["id"],
+        "slug": slug,
+        "name": "New",
+        "is_suspended": False,
+    }

@@ -1,0 +1,115 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { pathTo, routeOf, Router } from './router.svelte.ts';
+
+describe('routeOf', () => {
+	it.each([
+		['/', { name: 'home' }],
+		['/passievol', { name: 'storefront', org: 'passievol' }],
+		['/passievol/', { name: 'storefront', org: 'passievol' }],
+		['/die-skouburg-2/sign-in', { name: 'sign-in', org: 'die-skouburg-2' }],
+		['/passievol/new-password', { name: 'new-password', org: 'passievol' }],
+		['/passievol/nowhere', { name: 'missing' }],
+		['/passievol/sign-in/more', { name: 'missing' }],
+		['/Passievol', { name: 'missing' }],
+		['/-passievol', { name: 'missing' }],
+		[`/${'a'.repeat(64)}`, { name: 'missing' }],
+		['//evil.example', { name: 'missing' }],
+		['/readyz', { name: 'missing' }],
+		['/api/openapi.json', { name: 'missing' }],
+	])('reads %s', (path, route) => {
+		expect(routeOf(path)).toEqual(route);
+	});
+});
+
+describe('Router', () => {
+	let router: Router;
+	let stop: () => void;
+
+	function start(address: string): void {
+		history.replaceState(null, '', address);
+		router = new Router();
+		stop = router.start();
+	}
+
+	function click(html: string, how: MouseEventInit = {}): boolean {
+		document.body.innerHTML = html;
+		const event = new MouseEvent('click', { bubbles: true, cancelable: true, button: 0, ...how });
+		document.querySelector('b')?.dispatchEvent(event);
+		return event.defaultPrevented;
+	}
+
+	beforeEach(() => start('/passievol'));
+	afterEach(() => {
+		stop();
+		document.body.innerHTML = '';
+	});
+
+	it('takes over a link to a screen of ours', () => {
+		expect(click('<a href="/passievol/sign-in?next=%2Fpassievol%2Faccount"><b>Sign in</b></a>')).toBe(true);
+		expect(router.route).toEqual({ name: 'sign-in', org: 'passievol' });
+		expect(router.next).toBe('/passievol/account');
+		expect(location.pathname).toBe('/passievol/sign-in');
+	});
+
+	it.each([
+		['a link that opens a tab', '<a href="/passievol/account" target="_blank"><b>x</b></a>', {}],
+		['a click with a key held', '<a href="/passievol/account"><b>x</b></a>', { ctrlKey: true }],
+		['the middle button', '<a href="/passievol/account"><b>x</b></a>', { button: 1 }],
+		['an address of the server', '<a href="/readyz"><b>x</b></a>', {}],
+		['another site', '<a href="https://voorbeeld.co.za/passievol"><b>x</b></a>', {}],
+		['a jump within the page', '<a href="/passievol#content"><b>x</b></a>', {}],
+	])('leaves %s to the browser', (_, html, how) => {
+		// Kept from loading anything; whether the router had wanted it is then already decided.
+		const wanted = vi.fn();
+		addEventListener('click', (event) => {
+			wanted(event.defaultPrevented);
+			event.preventDefault();
+		}, { once: true });
+		click(html, how);
+
+		expect(wanted).toHaveBeenCalledExactlyOnceWith(false);
+		expect(router.path).toBe('/passievol');
+	});
+
+	it('follows back and forward, but not a jump within the page', () => {
+		router.go('/passievol/account');
+		const visit = router.visit;
+		history.replaceState(null, '', '/passievol');
+		dispatchEvent(new PopStateEvent('popstate'));
+		expect(router.route.name).toBe('storefront');
+		expect(router.visit).toBe(visit + 1);
+
+		history.replaceState(null, '', '/passievol#content');
+		dispatchEvent(new PopStateEvent('popstate'));
+		expect(router.visit).toBe(visit + 1);
+	});
+
+	it('puts the focus on the heading after a navigation, not on the first page', () => {
+		document.body.innerHTML = '<h1>First</h1><h1>Second</h1>';
+		const [first, second] = document.querySelectorAll('h1');
+		router.heading(first!);
+		expect(document.activeElement).toBe(document.body);
+
+		router.go('/passievol/sign-in');
+		router.heading(second!);
+		expect(document.activeElement).toBe(second);
+	});
+
+	it('believes only addresses of ours as the next one', () => {
+		for (const wish of ['https://evil.example/', '//evil.example', '/\\evil.example', '/no/such/page', 'javascript:alert(1)']) {
+			router.go(`/passievol/sign-in?${new URLSearchParams({ next: wish })}`);
+			expect(router.next).toBeNull();
+		}
+		router.go(pathTo('passievol', 'sign-in', '/passievol/account'));
+		expect(router.next).toBe('/passievol/account');
+	});
+
+	it('takes the secret of a mailed link out of the address bar at once, and gives it out once', () => {
+		stop();
+		start('/passievol/new-password#one-time.secret');
+
+		expect(location.href).not.toContain('secret');
+		expect(router.takeSecret()).toBe('one-time.secret');
+		expect(router.takeSecret()).toBeNull();
+	});
+});

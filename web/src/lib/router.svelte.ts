@@ -1,0 +1,114 @@
+// Where the person is: the address bar as state. Links are ordinary links; this takes them over when they lead to a
+// screen of ours, so that the page is not loaded anew.
+
+const DOORS = ['sign-in', 'register', 'account', 'forgot-password', 'new-password'] as const;
+export type ScreenName = 'storefront' | (typeof DOORS)[number];
+export type Route = { readonly name: 'home' | 'missing' } | { readonly name: ScreenName; readonly org: string };
+
+const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+/** Addresses of the server itself. */
+const RESERVED = new Set(['api', 'assets', 'healthz', 'metrics', 'readyz']);
+
+export function routeOf(path: string): Route {
+	if (path === '/') return { name: 'home' };
+	const [, org = '', screen, ...more] = path.replace(/\/$/, '').split('/');
+	if (!SLUG.test(org) || RESERVED.has(org) || more.length > 0) return { name: 'missing' };
+	if (screen === undefined) return { name: 'storefront', org };
+	const name = DOORS.find((door) => door === screen);
+	return name ? { name, org } : { name: 'missing' };
+}
+
+/** The address of a screen; `next` is where to go once the person is known. */
+export function pathTo(org: string, screen: ScreenName = 'storefront', next: string | null = null): string {
+	const path = screen === 'storefront' ? `/${org}` : `/${org}/${screen}`;
+	return next === null ? path : `${path}?${new URLSearchParams({ next })}`;
+}
+
+export class Router {
+	path = $state('/');
+	#search = $state('');
+	/** One more with every arrival, also at the same address. */
+	visit = $state(0);
+	route = $derived(routeOf(this.path));
+
+	/** The secret of a mailed link. */
+	#secret: string | null = null;
+	#isArriving = false;
+
+	/** Where the person wanted to go; an address that is no screen of ours is nobody's wish. */
+	next = $derived.by(() => {
+		const asked = new URLSearchParams(this.#search).get('next');
+		return asked !== null && 'org' in routeOf(asked) ? asked : null;
+	});
+
+	start(): () => void {
+		this.#read();
+		addEventListener('popstate', this.#onPop);
+		document.addEventListener('click', this.#onClick);
+		return () => {
+			removeEventListener('popstate', this.#onPop);
+			document.removeEventListener('click', this.#onClick);
+		};
+	}
+
+	go(href: string, { replace = false }: { replace?: boolean } = {}): void {
+		if (replace) history.replaceState(null, '', href);
+		else history.pushState(null, '', href);
+		this.#arrive();
+		scrollTo(0, 0);
+	}
+
+	/** Put on the heading of a screen: after a navigation, reading and the keyboard go on from there. */
+	heading = (element: HTMLElement): void => {
+		element.tabIndex = -1;
+		if (!this.#isArriving) return;
+		this.#isArriving = false;
+		element.focus({ preventScroll: true });
+	};
+
+	/** The screen is about to say something else under a new heading: read on from there. */
+	turn(): void {
+		this.#isArriving = true;
+	}
+
+	/** Gives the secret out once. */
+	takeSecret(): string | null {
+		const secret = this.#secret;
+		this.#secret = null;
+		return secret;
+	}
+
+	#arrive(): void {
+		this.#isArriving = true;
+		this.#read();
+		this.visit++;
+	}
+
+	#read(): void {
+		this.path = location.pathname;
+		this.#search = location.search;
+		if (this.route.name !== 'new-password') return;
+		// At once, before anything is loaded: what stands in the address bar is seen, copied and kept in the history.
+		this.#secret = location.hash.slice(1) || null;
+		if (location.hash !== '') history.replaceState(history.state, '', location.pathname + location.search);
+	}
+
+	/** Also fires for a jump within the page, which is the browser's own affair, unless it brings a mailed secret. */
+	#onPop = (): void => {
+		const isJump = location.pathname === this.path && location.search === this.#search;
+		if (!isJump || (this.route.name === 'new-password' && location.hash !== '')) this.#arrive();
+	};
+
+	#onClick = (event: MouseEvent): void => {
+		if (event.defaultPrevented || event.button !== 0) return;
+		if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+		const link = (event.target as Element | null)?.closest?.('a');
+		if (!link || link.target !== '' || link.hasAttribute('download') || link.origin !== location.origin) return;
+		const isJump = link.hash !== '' && link.pathname === location.pathname && link.search === location.search;
+		if (isJump || routeOf(link.pathname).name === 'missing') return;
+		event.preventDefault();
+		this.go(link.pathname + link.search + link.hash);
+	};
+}
+
+export const router = new Router();
