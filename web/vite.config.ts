@@ -26,6 +26,18 @@ export default defineConfig(({ mode }) => ({
 	...(mode === 'test' ? { resolve: { conditions: ['browser'] } } : {}),
 	test: {
 		environment: 'happy-dom',
+		// A click on a link that is left to the browser goes nowhere; it must not even change the address.
+		environmentOptions: {
+			happyDOM: {
+				settings: {
+					navigation: {
+						disableMainFrameNavigation: true,
+						disableChildPageNavigation: true,
+						disableFallbackToSetURL: true,
+					},
+				},
+			},
+		},
 		include: ['src/**/*.spec.ts'],
 		restoreMocks: true,
 		unstubGlobals: true,

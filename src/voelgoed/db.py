@@ -15,6 +15,7 @@ from asyncpg.pool import PoolConnectionProxy
 
 from voelgoed.errors import Busy, OutcomeUnknown, StartRefused
 from voelgoed.ids import OrganizationId
+from voelgoed.telemetry import metrics
 
 T = TypeVar("T")
 
@@ -157,12 +158,15 @@ class Database:
                 held.push_async_callback(self._pool.release, conn)
                 await conn.execute(begin)
             except TimeoutError as late:
+                metrics.DB_BUSY.inc()
                 raise Busy from late
             except CONNECTION_LOST as lost:
                 await held.aclose()
                 if not remaining:
+                    metrics.DB_BUSY.inc()
                     raise Busy from lost
             else:
+                metrics.DB_ACQUIRED.inc()
                 return conn
         raise AssertionError("the last try returns or raises")
 

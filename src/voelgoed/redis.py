@@ -29,6 +29,7 @@ T = TypeVar("T")
 CONNECT_TIMEOUT_S = 0.1
 CALL_TIMEOUT_S = 0.15
 CALLS_AT_ONCE_MAX = 64
+TELLING_MAX = 256
 """Each is a connection. A Redis that answers never has so many waiting; one that does not shall get no more."""
 
 FOLLOW_PAUSE_FIRST_S = 0.1
@@ -93,6 +94,7 @@ class RedisLink:
             trips_on=(_Broken,), probe_every_s=probe_every_s, clock=clock, on_change=self._breaker_changed
         )
         self._under_way_count = 0
+        self._telling: set[asyncio.Task[None]] = set()
         self.awaited_count = 0
         self.background_count = 0
         metrics.BREAKER_STATE.labels("redis").set(GAUGE[State.CLOSED])
@@ -107,6 +109,8 @@ class RedisLink:
 
     async def close(self) -> None:
         """Close every connection; a server that does not answer is not waited for."""
+        if self._telling:
+            await asyncio.wait(self._telling, timeout=self._call_timeout_s)
         with contextlib.suppress(OSError, RedisError, TimeoutError):
             async with asyncio.timeout(self._call_timeout_s):
                 await self._client.aclose()
@@ -136,10 +140,17 @@ class RedisLink:
         except _Broken as broken:
             raise RedisAway(str(broken)) from broken.__cause__
 
-    async def publish(self, channel: str, message: bytes) -> None:
+    async def publish(self, channel: str, message: bytes, *, is_awaited: bool = True) -> None:
         """Tell whoever follows the channel, if Redis is there; never raises."""
         with contextlib.suppress(RedisAway):
-            await self.call(lambda client: client.publish(channel, message))
+            await self.call(lambda client: client.publish(channel, message), is_awaited=is_awaited)
+
+    def tell(self, channel: str, message: bytes) -> None:
+        """Publish without making anybody wait. In a crowd a message is dropped: who follows must not depend on it."""
+        if len(self._telling) < TELLING_MAX:
+            task = asyncio.create_task(self.publish(channel, message, is_awaited=False))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
 
     async def follow(
         self,

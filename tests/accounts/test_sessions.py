@@ -130,7 +130,7 @@ async def test_what_is_ended_is_not_believed_here_or_elsewhere(
                 await store.revoke_session(conn, person.session_id, person.user_id)
         ids = {"session": person.session_id, "user": person.user_id, "organization": person.organization.id}
         for _ in range(200):  # the follower may still be on its way to the channel
-            await sessions.end(ids[ended])
+            sessions.end(ids[ended])
             if heard.is_set():
                 break
             await asyncio.sleep(0.01)

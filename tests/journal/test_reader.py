@@ -244,6 +244,28 @@ async def test_a_place_from_another_server_is_refused(db: Database) -> None:
             await load_position(conn, reader)
 
 
+async def test_a_reader_that_was_away_takes_small_steps(
+    db: Database, start: Position, owner_conn: Connection, servers: Embedded, database: str
+) -> None:
+    """A batch touches its own facts and not all that lie ahead: catching up must not get slower with the way."""
+    here = OrganizationId(new_id())
+    touched = (
+        "select sum(idx_tup_fetch + seq_tup_read)::int from pg_stat_xact_user_tables where relname like 'journal_2%'"
+    )
+    for _ in range(10):
+        async with db.transaction(here) as conn:
+            await record_all(conn, [Fact(kind="made_in_a_test", organization_id=here)] * 1_000)
+    assert len(await read_of(db, here, start, count=10_000)) == 10_000
+    await owner_conn.execute("analyze journal")  # with what it then knows the planner would rather sort
+    fresh = await Database.open(servers.postgres_url(schema.APP, database), size=1)  # one that has no plan yet
+    async with fresh.system_transaction() as conn:
+        before = await conn.fetchval(touched)
+        batch = await read_after(conn, start, 200)
+        assert len(batch.facts) == 200
+        assert await conn.fetchval(touched) - before <= 220
+    await fresh.close()
+
+
 @pytest.mark.parametrize("limit", [0, 1_001])
 async def test_a_batch_has_a_limit(db: Database, start: Position, limit: int) -> None:
     """No reader can ask for the whole journal at once."""

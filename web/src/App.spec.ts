@@ -26,7 +26,8 @@ let stop = () => {};
 
 function open(path: string): void {
 	history.replaceState(null, '', path);
-	stop = router.start();
+	const stops = [router.start(), session.start()];
+	stop = () => stops.forEach((end) => end());
 	render(App);
 }
 
@@ -132,7 +133,7 @@ describe('the address of an organization', () => {
 	it('moves on without loading the page, and puts the focus on the new heading', async () => {
 		answer(() => Response.json({ data: PASSIEVOL }));
 		open('/passievol');
-		await fireEvent.click(within(await screen.findByRole('main')).getByRole('link', { name: 'Make an account' }));
+		await fireEvent.click(await screen.findByRole('link', { name: 'Make an account' }));
 
 		const arrived = await screen.findByRole('heading', { level: 1, name: 'Make an account' }, { timeout: 5000 });
 		expect(document.activeElement).toBe(arrived);

@@ -8,5 +8,6 @@ import './app.css';
 const target = document.getElementById('app');
 if (target === null) throw new Error('index.html has no #app');
 router.start();
+session.start();
 void session.restore();
 mount(App, { target });

@@ -8,6 +8,7 @@ from cachetools import TTLCache
 
 from voelgoed.errors import DomainError, Kind
 from voelgoed.redis import RedisLink
+from voelgoed.telemetry import metrics
 from voelgoed.throttle import Throttle
 
 QUARTER_HOUR_S = 900
@@ -41,6 +42,7 @@ class Guesses:
     def refuse_blocked(self, key: str) -> None:
         """Refuse whoever is known to be over the limit, without asking anybody."""
         if (until := self._blocked.get(key, 0.0)) > time.monotonic():
+            metrics.LOGIN_ATTEMPTS.labels("blocked").inc()
             raise RateLimited(retry_after_s=max(1, round(until - time.monotonic())))
 
     async def count(self, key: str) -> None:

@@ -1,10 +1,11 @@
 -- Make the daily partitions of the idempotency keys ahead, and drop those that are past their 48 hours. The owner's right,
--- lent for this one purpose. Returns how many were made.
+-- lent for this one purpose. Returns how many were made. As with the journal's months, nobody waits for it for long.
 create or replace function keep_idempotency_partitions(days_ahead integer) returns integer
 language plpgsql
 security definer
 set search_path = public, pg_temp
 set timezone = 'UTC'
+set lock_timeout = '500ms'
 as $$
 declare
   day date := current_date - 3;
@@ -25,7 +26,8 @@ begin
   while day <= current_date + days_ahead loop
     part := 'idempotency_keys_' || to_char(day, 'YYYYMMDD');
     if to_regclass(part) is null then
-      execute format('create table %I partition of idempotency_keys for values from (%L) to (%L)', part, day, day + 1);
+      execute format('create table %I (like idempotency_keys including all)', part);
+      execute format('alter table idempotency_keys attach partition %I for values from (%L) to (%L)', part, day, day + 1);
       made := made + 1;
     end if;
     day := day + 1;

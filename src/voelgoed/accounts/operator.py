@@ -42,6 +42,12 @@ async def create_user(
     return user
 
 
+async def is_known(db: Database, *, email: str) -> bool:
+    """Whether somebody has an account with this address."""
+    async with db.system_transaction() as conn:
+        return await store.find_user_by_email(conn, rules.normal_email(email)) is not None
+
+
 async def appoint(db: Database, *, email: str, role: Role) -> UserId:
     """Give somebody a platform role."""
     async with db.system_transaction() as conn:

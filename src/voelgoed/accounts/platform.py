@@ -80,7 +80,7 @@ async def set_suspended(
         organization = await store.set_suspended(conn, organization_id, is_suspended=is_suspended)
         kind = "organization_suspended" if is_suspended else "organization_resumed"
         await record(conn, fact_of(kind, call, why.about(), organization_id=organization_id, reason=why.text))
-    await sessions.end(organization_id)
+    sessions.end(organization_id)
     return organization
 
 
@@ -104,7 +104,7 @@ async def set_member_role(
         member = await roles.change_role(
             conn, call, organization_id, user_id, role, by=Role.OWNER, reason=why.text, about=why.about()
         )
-    await sessions.end(user_id)
+    sessions.end(user_id)
     return member
 
 

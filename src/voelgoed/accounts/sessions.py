@@ -18,6 +18,7 @@ from voelgoed.accounts.model import Actor, Role
 from voelgoed.accounts.tokens import API_KEY_PREFIX, SESSION_PREFIX, TOKEN_CHARS_MAX, token_hash
 from voelgoed.db import Conn, Database
 from voelgoed.redis import RedisLink
+from voelgoed.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +68,9 @@ class Sessions:
             return None
         digest = token_hash(token)
         known = self._known.get(digest)
-        if known is None or not self._is_trusted(known):
+        is_known = known is not None and self._is_trusted(known)
+        metrics.SESSION_LOOKUPS.labels("memory" if is_known else "database").inc()
+        if not is_known:
             known = await self._read_once(digest, is_key=token.startswith(API_KEY_PREFIX))
         now = self._clock()
         if known is None or (known.actor.session_id is not None and now - known.idle_from > self.idle_s):
@@ -75,11 +78,11 @@ class Sessions:
         known.idle_from, known.is_unsaved = now, True
         return known.actor
 
-    async def end(self, *ids: UUID) -> None:
+    def end(self, *ids: UUID) -> None:
         """Believe nothing about these any more, here and elsewhere. Call it when their end is committed."""
         for one in ids:
             self.void(one)
-        await self._link.publish(REVOCATIONS, b"".join(one.bytes for one in ids))
+        self._link.tell(REVOCATIONS, b"".join(one.bytes for one in ids))
 
     def void(self, one: UUID) -> None:
         """Forget what was read of a session, person, key or organization until now."""

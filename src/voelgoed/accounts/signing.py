@@ -17,6 +17,7 @@ from voelgoed.errors import DomainError, Kind
 from voelgoed.ids import OrganizationId, UserId, new_id
 from voelgoed.journal.model import Fact
 from voelgoed.journal.recording import record
+from voelgoed.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -101,10 +102,12 @@ async def login(door: Door, call: Call, *, organization: str, email: str, passwo
     user, password_hash = found or (None, None)
     if not await door.passwords.verify(password_hash, password) or user is None:
         log.info("sign_in_failed", organization_id=str(place.id))
+        metrics.LOGIN_ATTEMPTS.labels("wrong").inc()
         door.attempts.sign_ins_here.count(ip)
         await door.attempts.sign_ins.count(account)
         raise CredentialsWrong
     assert password_hash is not None
+    metrics.LOGIN_ATTEMPTS.labels("right").inc()
     stronger = await door.passwords.hash(password) if passwords.is_outdated(password_hash) else None
     async with door.db.transaction(place.id) as conn:
         if stronger:
@@ -132,7 +135,7 @@ async def register(
         if user is None:
             user = await store.add_user(conn, UserId(new_id()), is_guest=False, **about)
         signed_in = await _enter(door, conn, call, place, user, how="registered")
-    await door.sessions.end(user.id)  # what was read of the guest is no longer true
+    door.sessions.end(user.id)  # what was read of the guest is no longer true
     return signed_in
 
 
@@ -156,7 +159,7 @@ async def logout(door: Door, call: Call) -> None:
     async with door.db.transaction(call.organization_id) as conn:
         if await store.revoke_session(conn, actor.session_id, actor.user_id):
             await record(conn, _fact("signed_out", call, call.organization_id, actor.user_id))
-    await door.sessions.end(actor.session_id)
+    door.sessions.end(actor.session_id)
 
 
 async def request_password_reset(door: Door, call: Call, *, organization: str, email: str) -> None:
@@ -199,7 +202,7 @@ async def reset_password(door: Door, call: Call, *, token: str, password: str) -
         await store.set_password_hash(conn, user_id, password_hash)
         await store.revoke_sessions_of_user(conn, user_id)
         await record(conn, _fact("password_reset", call, organization_id, user_id))
-    await door.sessions.end(user_id)
+    door.sessions.end(user_id)
 
 
 async def password_reset_mail(db: Database, secret_key: bytes, token_id: UUID, *, address: str) -> Mail | None:

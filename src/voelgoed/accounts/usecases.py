@@ -110,7 +110,7 @@ async def add_member(
             raise UserNotFound
         member = await roles.change_role(conn, call, call.organization_id, found[0].id, role, by=call.actor.role)
         await idempotency.remember(conn, call, once, {"id": str(member.user_id)})
-    await sessions.end(member.user_id)
+    sessions.end(member.user_id)
     return member
 
 
@@ -120,7 +120,7 @@ async def set_member_role(db: Database, sessions: Sessions, call: Call, user_id:
     async with db.transaction(call.organization_id) as conn:
         await roles.member_of(conn, call.organization_id, user_id)
         member = await roles.change_role(conn, call, call.organization_id, user_id, role, by=call.actor.role)
-    await sessions.end(user_id)
+    sessions.end(user_id)
     return member
 
 
@@ -135,7 +135,7 @@ async def remove_member(db: Database, sessions: Sessions, call: Call, user_id: U
             raise RoleChangeRefused(why=why)
         await store.remove_member(conn, call.organization_id, user_id)
         await record(conn, fact_of("member_removed", call, {"user_id": str(user_id), "role_before": member.role}))
-    await sessions.end(user_id)
+    sessions.end(user_id)
 
 
 async def list_memberships(
@@ -235,7 +235,7 @@ async def revoke_api_key(db: Database, sessions: Sessions, call: Call, key_id: U
         if key is None:
             raise ApiKeyNotFound
         await record(conn, fact_of("api_key_revoked", call, {"api_key_id": str(key.id), "name": key.name}))
-    await sessions.end(key.id)
+    sessions.end(key.id)
     return key
 
 
@@ -267,7 +267,7 @@ async def change_own_account(db: Database, sessions: Sessions, call: Call, *, na
         user = await store.change_user(conn, person, name=name, locale=locale)
         assert user is not None
         await record(conn, fact_of("account_changed", call, {"locale": locale}))
-    await sessions.end(person)
+    sessions.end(person)
     return user
 
 
@@ -285,7 +285,7 @@ async def change_password(
         await store.set_password_hash(conn, person, password_hash)
         await store.revoke_sessions_of_user(conn, person, but=call.actor.session_id)
         await record(conn, fact_of("password_changed", call))
-    await sessions.end(person)
+    sessions.end(person)
 
 
 async def own_sessions(db: Database, sessions: Sessions, call: Call) -> list[store.Row]:
@@ -302,7 +302,7 @@ async def end_own_session(db: Database, sessions: Sessions, call: Call, session_
         if not await store.revoke_session(conn, session_id, _person(call)):
             raise SessionNotFound
         await record(conn, fact_of("session_ended", call, {"session_id": str(session_id)}))
-    await sessions.end(session_id)
+    sessions.end(session_id)
 
 
 async def delete_own_account(
@@ -323,7 +323,7 @@ async def delete_own_account(
             await record(conn, fact_of("account_deleted", call, organization_id=place["organization_id"]))
         await store.forget_user(conn, person)
         await store.revoke_sessions_of_user(conn, person)
-    await sessions.end(person)
+    sessions.end(person)
 
 
 def _person(call: Call) -> UserId:

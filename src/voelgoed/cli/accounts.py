@@ -1,8 +1,9 @@
 """`voelgoed org` and `voelgoed user`: what the operator of an installation does by hand."""
 
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -15,6 +16,8 @@ from voelgoed.cli.schema import database_url
 from voelgoed.config import Settings
 from voelgoed.db import Database
 from voelgoed.errors import DomainError, StartRefused
+
+T = TypeVar("T")
 
 SHOWN_MAX = 200
 
@@ -30,6 +33,12 @@ async def opened(settings: Settings) -> AsyncIterator[Database]:
         raise StartRefused(refused.message, hint=facts) from None
     finally:
         await db.close()
+
+
+async def on_database(settings: Settings, work: Callable[..., Awaitable[T]], **asked: object) -> T:
+    """Do something with the database of the installation."""
+    async with opened(settings) as db:
+        return await work(db, **asked)
 
 
 async def create_organization(settings: Settings, slug: str, name: str) -> None:

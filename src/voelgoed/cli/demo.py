@@ -1,5 +1,6 @@
 """`voelgoed demo`: an installation with something in it, kept apart from the real one."""
 
+import asyncio
 import json
 import os
 
@@ -7,13 +8,24 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-from voelgoed.accounts import usecases as accounts
+from voelgoed.accounts import operator, usecases as accounts
+from voelgoed.accounts.model import PLATFORM_ROLES, Role
+from voelgoed.accounts.passwords import Passwords
 from voelgoed.cli import tree
 from voelgoed.config import ENV_PREFIX, Settings
 from voelgoed.db import Database
 from voelgoed.errors import StartRefused
 
 SLUG, NAME = "passievol", "Passievol"
+LOGINS = {
+    "owner": "Olivia Owner",
+    "admin": "Adam Admin",
+    "staff": "Sanet Staff",
+    "scanner": "Sipho Scanner",
+    "customer": "Carla Customer",
+    "super_admin": "Sarel Superadmin",
+}
+PASSWORD = "feel-good-2027"  # noqa: S105 - printed on the screen: it opens nothing but the demonstration
 
 
 def in_own_folder(settings: Settings) -> Settings:
@@ -33,7 +45,12 @@ async def run(settings: Settings, *, as_json: bool) -> None:
 
     def on_ready(running: tree.Running) -> None:
         if as_json:
-            about = {"address": running.address, "organization": {"slug": SLUG, "name": NAME}, "pids": running.pids}
+            about = {
+                "address": running.address,
+                "organization": {"slug": SLUG, "name": NAME},
+                "logins": {name: {"email": email_of(name), "password": PASSWORD} for name in LOGINS},
+                "pids": running.pids,
+            }
             print(json.dumps(about), flush=True)
         else:
             _show(running)
@@ -49,19 +66,46 @@ def _open_to_guests(settings: Settings) -> Settings:
 
 
 async def seed(settings: Settings) -> None:
-    """Make the demonstration's organization, once."""
+    """Make the demonstration's organization and somebody of each role; what is there already stays."""
     assert settings.database_url is not None
-    db = await Database.open(settings.database_url.get_secret_value(), size=1)
+    db = await Database.open(settings.database_url.get_secret_value(), size=2)
+    passwords = Passwords()
     try:
         if await accounts.find_organization(db, slug=SLUG) is None:
             await accounts.found_organization(db, slug=SLUG, name=NAME)
+        await asyncio.gather(*(_seed_login(db, passwords, name) for name in LOGINS))
     finally:
+        passwords.close()
         await db.close()
+
+
+async def _seed_login(db: Database, passwords: Passwords, name: str) -> None:
+    role = Role(name)
+    is_platform = role in PLATFORM_ROLES
+    if not await operator.is_known(db, email=email_of(name)):
+        await operator.create_user(
+            db,
+            passwords,
+            organization=SLUG,
+            email=email_of(name),
+            name=LOGINS[name],
+            role=Role.CUSTOMER if is_platform else role,
+            password=PASSWORD,
+        )
+    if is_platform:
+        await operator.appoint(db, email=email_of(name), role=role)
+
+
+def email_of(name: str) -> str:
+    return f"{name.replace('_', '-')}@{SLUG}.example"
 
 
 def _show(running: tree.Running) -> None:
     lines = Text.assemble(
         (running.address, "bold"),
+        f"\n{running.address}/{SLUG}/sign-in\n\n",
+        *(f"{name:<12} {email_of(name)}\n" for name in LOGINS),
+        f"{'password':<12} {PASSWORD}",
         f"\n\nData       {running.settings.data_dir}",
         f"\nProcesses  {', '.join(f'{name} {pid}' for name, pid in running.pids.items())}",
         "\n\nStop it with Ctrl-C. The data stays.",

@@ -1,21 +1,34 @@
 """The command `voelgoed`: what it can do, and how it says no."""
 
 import sys
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+from uuid import UUID
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from voelgoed import config
-from voelgoed.cli import demo as demo_command, doctor as doctor_command, schema as schema_command, tree
+from voelgoed.accounts.model import Role
+from voelgoed.cli import (
+    accounts as accounts_command,
+    audit as audit_command,
+    demo as demo_command,
+    doctor as doctor_command,
+    schema as schema_command,
+    tree,
+)
 from voelgoed.config import Settings
 from voelgoed.errors import StartRefused
 from voelgoed.jobs import worker as worker_process
+from voelgoed.journal.model import SearchFilter
 from voelgoed.telemetry import log
 from voelgoed.wiring import REFUSED, run_to_end
 
 WRONG = 1
+MemberRole = Literal["owner", "admin", "staff", "scanner", "customer"]
+PlatformRole = Literal["super_admin", "tenant_manager"]
 
 app = typer.Typer(
     help="VoelgoedEvents: seat reservation and events, self-hosted.",
@@ -24,7 +37,11 @@ app = typer.Typer(
     add_completion=False,
 )
 db = typer.Typer(help="The database's schema.", no_args_is_help=True)
-app.add_typer(db, name="db")
+org = typer.Typer(help="Organizations.", no_args_is_help=True)
+user = typer.Typer(help="People.", no_args_is_help=True)
+audit = typer.Typer(help="The journal of what happened.", no_args_is_help=True)
+for name, group in (("db", db), ("org", org), ("user", user), ("audit", audit)):
+    app.add_typer(group, name=name)
 
 Workers = Annotated[int | None, typer.Option(help="Web processes. [default: VOELGOED_WORKERS or 1]", min=1, max=64)]
 Port = Annotated[int | None, typer.Option(help="Port; 0 picks a free one. [default: VOELGOED_PORT or 8600]", min=0)]
@@ -112,6 +129,75 @@ def status(*, as_json: AsJson = False) -> None:
 def roles() -> None:
     """Print the SQL that makes the three roles, for a database administrator to run once."""
     typer.echo(schema_command.roles_sql())
+
+
+@org.command("create")
+def create_organization(slug: str, name: str) -> None:
+    """Found an organization: its address (lower-case letters, digits, hyphens) and its name."""
+    run_to_end(accounts_command.create_organization(_settings("org"), slug, name))
+
+
+@org.command("list")
+def list_organizations() -> None:
+    """Every organization of the installation."""
+    run_to_end(accounts_command.list_organizations(_settings("org")))
+
+
+@user.command("create")
+def create_user(
+    email: str,
+    organization: Annotated[str, typer.Option("--org", help="The organization's address.")],
+    name: Annotated[str, typer.Option(help="The person's name.")],
+    role: Annotated[MemberRole, typer.Option(help="What they are there.")] = "owner",
+    *,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask for the password instead of making one up.")] = False,
+) -> None:
+    """Make an account with a role in an organization."""
+    ask_password = (lambda: str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))) if ask else None
+    run_to_end(
+        accounts_command.create_user(
+            _settings("user"),
+            organization=organization,
+            email=email,
+            name=name,
+            role=Role(role),
+            ask_password=ask_password,
+        )
+    )
+
+
+@user.command("appoint")
+def appoint(email: str, role: PlatformRole) -> None:
+    """Give somebody a role of the platform's own staff."""
+    run_to_end(accounts_command.appoint(_settings("user"), email=email, role=Role(role)))
+
+
+@audit.command("search")
+def search_audit(
+    organization: Annotated[str, typer.Option("--org", help="The organization's address.")],
+    kind: Annotated[list[str] | None, typer.Option(help="Kinds of facts; may be given several times.")] = None,
+    actor: Annotated[UUID | None, typer.Option(help="Who did it.")] = None,
+    event: Annotated[UUID | None, typer.Option(help="To which event it happened.")] = None,
+    since: Annotated[str, typer.Option(help="From when: 2027-03-12, 2027-03-12T19:30:00Z, 2h, 7d.")] = "",
+    until: Annotated[str, typer.Option(help="Until when, in the same words.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, newest first.")] = 50,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Search an organization's journal."""
+    now = datetime.now(UTC)
+    asked = SearchFilter(
+        kinds=tuple(kind or ()),
+        actor_id=actor,
+        event_id=event,
+        since=audit_command.read_time(since, now=now) if since else None,
+        until=audit_command.read_time(until, now=now) if until else None,
+    )
+    settings = _settings("audit")
+    facts = run_to_end(
+        accounts_command.on_database(settings, audit_command.search, slug=organization, asked=asked, limit=limit)
+    )
+    audit_command.show(facts, as_json=as_json)
 
 
 def _settings(process: str, **over: object) -> Settings:

@@ -23,15 +23,9 @@ select make_journal_partitions($1);
 
 -- name: read_after
 -- system: a reader follows the facts of every organization, strictly after the place ($1, $2).
--- Only below the oldest transaction that is still running: a fact is never placed below its own transaction's number, so
--- nothing can be added there any more.
 select xid, seq, recorded_at, kind, organization_id, event_id, seat_id, version, actor_id, origin_id, request_id, reason,
        data
-  from journal
- where (xid, seq) > ($1::xid8, $2)
-   and xid < pg_snapshot_xmin(pg_current_snapshot())
- order by xid, seq
- limit $3;
+  from read_journal($1, $2, $3);
 
 -- name: find_start
 -- system: the place after which lies everything a reader cannot have seen yet. Numbers of facts start at 1.

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from voelgoed.db import Conn
 from voelgoed.journal import store
 from voelgoed.journal.model import Fact
+from voelgoed.telemetry import metrics
 
 FACTS_PER_CALL_MAX = 1_000
 SECRETS = frozenset({"password", "token", "secret", "code"})
@@ -36,6 +37,8 @@ async def record_all(conn: Conn, facts: Sequence[Fact]) -> None:
     if origins:
         await store.add_origins(conn, organization_id, origins)
     await store.record_all(conn, organization_id, facts, origin_ids)
+    for fact in facts:
+        metrics.FACTS_RECORDED.labels(fact.kind).inc()
 
 
 def _keys(told: object, depth: int = 0) -> Iterator[str]:

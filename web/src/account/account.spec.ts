@@ -22,7 +22,8 @@ let stop = () => {};
 
 function at(path: string): void {
 	history.replaceState(null, '', path);
-	stop = router.start();
+	const stops = [router.start(), session.start()];
+	stop = () => stops.forEach((end) => end());
 }
 
 beforeEach(async () => {

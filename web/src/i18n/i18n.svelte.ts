@@ -9,6 +9,7 @@ export type MessageKey = keyof typeof en;
 
 const MESSAGES: Record<Language, Record<MessageKey, string>> = { en, af };
 
+const DAY = { day: 'numeric', month: 'long', year: 'numeric' } as const;
 const MINUTE_S = 60;
 const HOUR_S = 3600;
 
@@ -37,12 +38,10 @@ export class I18n {
 			hourCycle: 'h23',
 		}),
 	);
-	#day = $derived(new Intl.DateTimeFormat(`${this.#language}-ZA`, { dateStyle: 'long' }));
+	#day = $derived(new Intl.DateTimeFormat(`${this.#language}-ZA`, DAY));
 	#moment = $derived(
 		new Intl.DateTimeFormat(`${this.#language}-ZA`, {
-			day: 'numeric',
-			month: 'long',
-			year: 'numeric',
+			...DAY,
 			hour: '2-digit',
 			minute: '2-digit',
 			hourCycle: 'h23',

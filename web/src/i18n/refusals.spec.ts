@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import contract from '../../../openapi.json?raw';
+import contract from '../../../openapi.json';
 import { Refusal } from '../api/client.ts';
 import af from './af.json';
 import en from './en.json';
 import { i18n } from './i18n.svelte.ts';
 import { say } from './refusals.ts';
 
-const codes: string[] = JSON.parse(contract).components.schemas.Problem.properties.error.enum;
+const codes: string[] = contract.components.schemas.Problem.properties.error.enum;
 const refused = (code: string, facts: object = {}) =>
 	new Refusal({ kind: 'refused', code, isEffectKnown: true, requestId: 'request-1', ...facts });
 

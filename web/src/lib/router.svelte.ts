@@ -1,5 +1,6 @@
 // Where the person is: the address bar as state. Links are ordinary links; this takes them over when they lead to a
 // screen of ours, so that the page is not loaded anew.
+import { untrack } from 'svelte';
 
 const DOORS = ['sign-in', 'register', 'account', 'forgot-password', 'new-password'] as const;
 export type ScreenName = 'storefront' | (typeof DOORS)[number];
@@ -81,13 +82,13 @@ export class Router {
 	#arrive(): void {
 		this.#isArriving = true;
 		this.#read();
-		this.visit++;
+		this.visit = untrack(() => this.visit) + 1;
 	}
 
 	#read(): void {
 		this.path = location.pathname;
 		this.#search = location.search;
-		if (this.route.name !== 'new-password') return;
+		if (routeOf(location.pathname).name !== 'new-password') return;
 		// At once, before anything is loaded: what stands in the address bar is seen, copied and kept in the history.
 		this.#secret = location.hash.slice(1) || null;
 		if (location.hash !== '') history.replaceState(history.state, '', location.pathname + location.search);

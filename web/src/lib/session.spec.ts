@@ -10,17 +10,22 @@ describe('Session', () => {
 	let session: Session;
 	let otherTab: BroadcastChannel;
 	let told: unknown[];
+	let stop: () => void;
 
 	beforeEach(() => {
 		forgetCookies();
 		localStorage.clear();
 		session = new Session();
+		stop = session.start();
 		otherTab = new BroadcastChannel('session');
 		told = [];
 		otherTab.onmessage = (event) => told.push(event.data);
 	});
 
-	afterEach(() => otherTab.close());
+	afterEach(() => {
+		stop();
+		otherTab.close();
+	});
 
 	async function signIn(): Promise<void> {
 		await session.signIn('passievol', 'lerato@voorbeeld.co.za', 'a good password');

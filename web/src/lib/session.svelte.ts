@@ -22,13 +22,21 @@ export class Session {
 	/** What happened to the session, until the person has seen it. */
 	notice = $state<Notice | null>(null);
 
-	readonly #tabs = new BroadcastChannel('session');
+	#tabs: BroadcastChannel | null = null;
 	/** One more with each change of person: an answer that comes too late changes nothing. */
 	#era = 0;
 
-	constructor() {
+	/** Listens to the server's refusals and to the other tabs. */
+	start(): () => void {
+		const tabs = new BroadcastChannel('session');
+		tabs.onmessage = (event: MessageEvent<Word>) => void this.#hear(event.data);
+		this.#tabs = tabs;
 		watchRefusals(this.#onRefusal);
-		this.#tabs.onmessage = (event: MessageEvent<Word>) => void this.#hear(event.data);
+		return () => {
+			tabs.close();
+			this.#tabs = null;
+			watchRefusals(() => {});
+		};
 	}
 
 	/** The session is at one organization; at the others the person is a stranger. */
@@ -149,7 +157,7 @@ export class Session {
 	};
 
 	#tell(word: Word): void {
-		this.#tabs.postMessage(word);
+		this.#tabs?.postMessage(word);
 	}
 
 	async #hear(word: Word): Promise<void> {
