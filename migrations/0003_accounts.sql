@@ -3,6 +3,10 @@
 -- by a secret or by an id, before anybody knows the organization.
 
 alter table organizations add column suspended_at timestamptz;
+-- The first part of a path is an organization's address; these are the server's own.
+-- squawk-ignore constraint-missing-not-valid
+alter table organizations add constraint organizations_slug_free
+  check (slug not in ('api', 'assets', 'healthz', 'metrics', 'readyz', 'admin', 'platform'));
 
 create table users (
   id uuid primary key,

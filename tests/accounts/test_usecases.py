@@ -32,7 +32,7 @@ async def test_an_address_is_taken_once(db: Database) -> None:
         assert await conn.fetchval(told, organization.slug) == 1
 
 
-@pytest.mark.parametrize("slug", ["", "Caps", "-a", "a-", "a b", "a" * 64, "a_b", "é"])
+@pytest.mark.parametrize("slug", ["", "Caps", "-a", "a-", "a b", "a" * 64, "a_b", "é", "api", "assets", "healthz"])
 async def test_addresses_have_a_form(db: Database, slug: str) -> None:
     """What would not look right in a URL is refused, and nothing is stored."""
     with pytest.raises(OrganizationInvalid):

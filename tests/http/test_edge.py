@@ -1,6 +1,7 @@
 """The edge: one order for everybody, limits on everything, and the same answer from hot and declared routes."""
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator
@@ -26,7 +27,9 @@ from voelgoed.wiring import Services, build_services
 OTHER_SITE = "https://tickets.example"
 
 
+@contextlib.asynccontextmanager
 async def site_with(services: Services, **over: object) -> AsyncIterator[Site]:
+    """A server of its own with other settings."""
     settings: Settings = services.settings.model_copy(update={"port": free_port(), **over})
     own = build_services(settings, services.db, services.redis, b"k" * 32)
     async with serving(own) as running:
@@ -95,7 +98,8 @@ async def test_a_hot_route_refuses_as_its_declared_neighbour_does(
         assert answer.json().keys() == {"error", "message", "details", "effect", "request_id"}
         assert answer.json()["effect"] == "none"
         assert answer.json()["request_id"] == answer.headers["x-request-id"]
-    hot, declared = ({name for name in answer.headers if name != "date"} for answer in answers)
+    # Whether an unread body costs the connection is the server's business.
+    hot, declared = ({*answer.headers} - {"date", "connection"} for answer in answers)
     assert hot == declared
 
 
@@ -122,7 +126,7 @@ async def raw(site: Site, data: bytes, *more: bytes) -> bytes:
 
 async def test_a_body_without_an_end_is_cut_at_its_limit(site: Site) -> None:
     """Chunks without a stated length are counted as they come."""
-    head = b"POST /api/auth/guest HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+    head = b"POST /api/auth/guest HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
     chunk = b"4000\r\n" + b" " * 0x4000 + b"\r\n"
     assert b" 413 " in (await raw(site, head, *[chunk] * 5)).split(b"\r\n")[0]
 
@@ -176,7 +180,7 @@ async def test_failures_say_whether_anything_was_changed(
 
 async def test_listed_sites_and_no_others_may_read(services: Services) -> None:
     """The exact origin, never a star; a preflight of anybody else is told nothing."""
-    async for site in site_with(services, cors_origins=(OTHER_SITE,)):
+    async with site_with(services, cors_origins=(OTHER_SITE,)) as site:
         allowed = await site.client.get("/healthz", headers={"origin": OTHER_SITE})
         assert allowed.headers["access-control-allow-origin"] == OTHER_SITE
         assert allowed.headers["access-control-allow-credentials"] == "true"
@@ -214,7 +218,7 @@ async def test_only_our_own_proxies_are_believed(
 ) -> None:
     """What a visitor writes into the header themselves counts for nothing."""
     owner = await make_person(db, role=Role.OWNER)
-    async for site in site_with(services, trusted_proxies=proxies):
+    async with site_with(services, trusted_proxies=proxies) as site:
         headers = {**owner.headers, "x-forwarded-for": forwarded}
         await site.client.patch("/api/me", headers=headers, json={"name": "B", "locale": "en"})
         seen = await site.client.get("/api/admin/audit", headers=owner.headers, params={"limit": 1})
@@ -226,7 +230,7 @@ async def test_metrics_are_for_this_machine_or_with_the_token(services: Services
     here = await site.client.get("/metrics")
     assert "voelgoedevents_http_requests_total" in here.text
     assert (await site.client.get("/metrics", headers={"x-forwarded-for": "203.0.113.7"})).status_code == 404
-    async for guarded in site_with(services, metrics_token=SecretStr("let me in")):
+    async with site_with(services, metrics_token=SecretStr("let me in")) as guarded:
         assert (await guarded.client.get("/metrics")).status_code == 404
         right = await guarded.client.get("/metrics", headers={"authorization": "Bearer let me in"})
         assert right.status_code == 200

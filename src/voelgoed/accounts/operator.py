@@ -25,7 +25,7 @@ async def create_user(
     """Make an account with a role in an organization."""
     email = rules.normal_email(email)
     if why := rules.refuse_password(password, email=email):
-        raise PasswordRefused(why=why)
+        raise PasswordRefused(reason=why)
     password_hash = await passwords.hash(password)
     async with db.system_transaction() as conn:
         place = await store.find_organization(conn, organization)

@@ -1,11 +1,13 @@
 """Decisions about accounts that need nothing but values."""
 
 from datetime import datetime
+from enum import StrEnum
 
 from voelgoed.accounts.model import Membership, MembershipStatus, Role
 
 PASSWORD_CHARS_MIN = 10
 PASSWORD_CHARS_MAX = 200
+PASSWORD_VARIETY_MIN = 4  # "aaaaaaaaaa" has the length and protects nothing
 RANK = {Role.CUSTOMER: 0, Role.SCANNER: 1, Role.STAFF: 2, Role.ADMIN: 3, Role.OWNER: 4}
 
 
@@ -14,16 +16,25 @@ def normal_email(text: str) -> str:
     return text.strip().lower()
 
 
-def refuse_password(password: str, *, email: str) -> str | None:
-    """Say why this password will not do; None when it will. Length is what protects, so nothing else is asked for."""
+class PasswordWeakness(StrEnum):
+    """Why a password will not do; the words are part of the contract."""
+
+    TOO_SHORT = "too_short"
+    TOO_LONG = "too_long"
+    IS_EMAIL = "is_email"
+    MONOTONOUS = "monotonous"
+
+
+def refuse_password(password: str, *, email: str) -> PasswordWeakness | None:
+    """Say why this password will not do; None when it will. Length is what protects, so little else is asked for."""
     if len(password) < PASSWORD_CHARS_MIN:
-        return f"at least {PASSWORD_CHARS_MIN} characters"
+        return PasswordWeakness.TOO_SHORT
     if len(password) > PASSWORD_CHARS_MAX:
-        return f"at most {PASSWORD_CHARS_MAX} characters"
+        return PasswordWeakness.TOO_LONG
     if password.strip().lower() == email:
-        return "not your e-mail address"
-    if len(set(password)) < 4:  # noqa: PLR2004 - "aaaaaaaaaa" has the length and protects nothing
-        return "more than three different characters"
+        return PasswordWeakness.IS_EMAIL
+    if len(set(password)) < PASSWORD_VARIETY_MIN:
+        return PasswordWeakness.MONOTONOUS
     return None
 
 

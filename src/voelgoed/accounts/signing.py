@@ -121,7 +121,7 @@ async def register(
     """Make an account and sign in. A guest who registers stays the same person, with everything held so far."""
     email = rules.normal_email(email)
     if why := rules.refuse_password(password, email=email):
-        raise PasswordRefused(why=why)
+        raise PasswordRefused(reason=why)
     await attempts.refuse_too_many(door.attempts.newcomers, call.ip or "")
     async with door.db.system_transaction() as conn:
         place = await _open_organization(conn, organization)
@@ -192,7 +192,7 @@ async def reset_password(door: Door, call: Call, *, token: str, password: str) -
     if token_id is None:
         raise TokenInvalid
     if why := rules.refuse_password(password, email=""):
-        raise PasswordRefused(why=why)
+        raise PasswordRefused(reason=why)
     password_hash = await door.passwords.hash(password)
     async with door.db.system_transaction() as conn:
         used = await store.use_one_time_token(conn, token_id, PASSWORD_RESET)

@@ -279,7 +279,7 @@ async def change_password(
     person = _person(call)
     user = await _proven(db, passwords, person, current)
     if why := rules.refuse_password(new, email=user.email or ""):
-        raise PasswordRefused(why=why)
+        raise PasswordRefused(reason=why)
     password_hash = await passwords.hash(new)
     async with db.transaction(call.organization_id) as conn:
         await store.set_password_hash(conn, person, password_hash)

@@ -107,8 +107,8 @@ def _hot_operation(hot: HotRoute, schemas: dict[str, Any]) -> dict[str, Any]:
         "description": hot.endpoint.__doc__,
         "operationId": f"{hot.endpoint.__name__}_{hot.method.lower()}",
         "parameters": [
-            {"name": name, "in": "header", "description": said, "schema": {"type": "string"}}
-            for name, said in hot.headers
+            {"name": name, "in": "header", "required": False, "schema": dict(schema)}
+            for name, schema in hot.headers.items()
         ],
         "responses": {
             str(hot.status): {

@@ -42,6 +42,7 @@ def declare() -> FastAPI:
             DomainError: _refuse,
             RequestValidationError: _refuse,
             HTTPException: _refuse,
+            Exception: _refuse,  # the framework raises it again afterwards, and the edge logs it
         },
     )
     for router in ROUTERS:
@@ -63,12 +64,12 @@ def all_routes() -> Iterator[Route]:
 
 async def _refuse(request: Request, raised: Exception) -> Response:
     """The refusals of declared routes, in the same words as everybody's."""
-    problem = _problem_of(raised)
+    problem = _problem_of(raised, request.method)
     body = problem.body(request.scope[SCOPE_KEY].call.request_id)
     return Response(body, problem.status, dict(problem.headers), media_type="application/json")
 
 
-def _problem_of(raised: Exception) -> Problem:
+def _problem_of(raised: Exception, method: str) -> Problem:
     match raised:
         case DomainError():
             return problems.of_domain(raised)
@@ -76,6 +77,7 @@ def _problem_of(raised: Exception) -> Problem:
             return problems.of_validation(raised)
         case HTTPException(status_code=404):
             return problems.of_domain(AddressUnknown())
-        case _:
-            # What is left is a body that could not be read as JSON.
+        case HTTPException():  # the framework's own: a body that could not be read as JSON
             return problems.of_domain(RequestInvalid())
+        case _:
+            return problems.of_crash(method)

@@ -4,8 +4,8 @@ A declared route costs several times what its work does. The few that carry the 
 context to bytes; everything before and after them is the edge's, so they refuse as their declared neighbours do.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 
 from voelgoed.http.context import Context
 from voelgoed.http.edge import Whole
@@ -25,7 +25,7 @@ class HotRoute:
     status: int
     asks: type | None
     answers: type
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
 
 HOT = (
@@ -37,6 +37,6 @@ HOT = (
         status=201,
         asks=GuestAsk,
         answers=Data[SessionView],
-        headers=(("X-Session", "`cookie`: also set the session as a cookie"),),
+        headers={"X-Session": {"type": "string", "enum": ["cookie"]}},
     ),
 )

@@ -126,7 +126,10 @@ async def _until_listening(port: int, serving: asyncio.Task[None]) -> None:
 def _is_listening(port: int) -> bool:
     """Whether one of our own open files is a socket that listens on the port."""
     for entry in OPEN_FILES.iterdir():
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(entry.name))) as ours:
-            if ours.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and ours.getsockname()[1] == port:
-                return True
+        with contextlib.suppress(OSError):  # it may be closed while we look
+            if not entry.is_socket():
+                continue
+            with socket.socket(fileno=os.dup(int(entry.name))) as ours:
+                if ours.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and ours.getsockname()[1] == port:
+                    return True
     return False

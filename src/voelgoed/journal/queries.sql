@@ -1,8 +1,8 @@
 -- name: record_all
 -- Add facts to the caller's transaction, in the order given: seq is drawn as the rows are read. Their place in the order
 -- is asked for once, not for every row.
-insert into journal (xid, organization_id, kind, event_id, seat_id, version, actor_id, origin_id, request_id, reason, data)
-select (select journal_number()), $1, told.kind, told.event_id, told.seat_id, told.version, told.actor_id,
+insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, origin_id, request_id, reason, data)
+select $1, (select journal_number()), told.kind, told.event_id, told.seat_id, told.version, told.actor_id,
        told.origin_id, told.request_id, told.reason, told.data::jsonb
   from unnest($2::text[], $3::uuid[], $4::uuid[], $5::bigint[], $6::uuid[], $7::uuid[], $8::uuid[], $9::text[],
               $10::text[])
@@ -11,8 +11,8 @@ select (select journal_number()), $1, told.kind, told.event_id, told.seat_id, to
 -- name: add_origins
 -- Write down where facts came from, each origin once. In the order of their ids, so that two transactions with the same
 -- new origins wait for each other instead of in a circle.
-insert into origins (id, organization_id, session_id, ip, user_agent)
-select seen.id, $1, seen.session_id, seen.ip, seen.user_agent
+insert into origins (organization_id, id, session_id, ip, user_agent)
+select $1, seen.id, seen.session_id, seen.ip, seen.user_agent
   from unnest($2::uuid[], $3::uuid[], $4::inet[], $5::text[]) as seen (id, session_id, ip, user_agent)
  order by seen.id
     on conflict (id) do nothing;

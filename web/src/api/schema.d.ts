@@ -3605,8 +3605,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `cookie`: also set the session as a cookie */
-                "X-Session"?: string;
+                "X-Session"?: "cookie";
             };
             path?: never;
             cookie?: never;

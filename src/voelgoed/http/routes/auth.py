@@ -24,6 +24,7 @@ from voelgoed.accounts.signing import (
 from voelgoed.http.context import Caller, Context
 from voelgoed.http.edge import SESSION_COOKIE, Whole
 from voelgoed.http.guard import guarded
+from voelgoed.http.problems import RequestInvalid
 from voelgoed.http.shapes import Body, Data, Email, Name, Password, Slug, View
 
 router = APIRouter(prefix="/api/auth", tags=["auth"])
@@ -181,6 +182,9 @@ _decode_guest = msgspec.json.Decoder(GuestAsk)
 @guarded(Action.SIGN_IN, OrganizationNotFound, OrganizationSuspended, RateLimited)
 async def guest(context: Context) -> Whole:
     """Continue without saying who you are: a session that can hold seats."""
+    wanted = context.headers.get(b"x-session")
+    if wanted not in (None, b"cookie"):
+        raise RequestInvalid(path="X-Session")
     ask = _decode_guest.decode(context.body)
     signed_in = await signing.continue_as_guest(
         context.services.door, context.call, organization=ask.organization, locale=ask.locale
@@ -195,6 +199,5 @@ async def guest(context: Context) -> Whole:
             "organization": {"id": place.id, "slug": place.slug, "name": place.name},
         }
     }
-    by_cookie = context.headers.get(b"x-session") == b"cookie"
-    cookie = [(b"set-cookie", session_cookie(context, signed_in.token).encode())] if by_cookie else []
+    cookie = [(b"set-cookie", session_cookie(context, signed_in.token).encode())] if wanted else []
     return Whole(201, msgspec.json.encode(body), cookie)
