@@ -21,7 +21,7 @@ create table journal (
   data jsonb not null default '{}'
 ) partition by range (recorded_at);
 
--- Readers follow the order of commits: see the decision on roles and the journal's reader.
+-- Readers follow the order of commits: see the decision on the journal's order.
 create index journal_commit_order on journal (xid, seq);
 create index journal_by_organization on journal (organization_id, recorded_at);
 
