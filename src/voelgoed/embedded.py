@@ -300,8 +300,9 @@ class Embedded:
         if log_path.exists() and log_path.stat().st_size > LOG_BYTES_MAX:
             log_path.replace(log_path.with_suffix(".log.1"))
         with _open_private(log_path) as out:
+            log_from = os.fstat(out.fileno()).st_size  # before it can have written anything
             process = self._launch(argv, out, death_signal)
-            child = Child(name, process, stop_signal, log_path, log_from=os.fstat(out.fileno()).st_size)
+            child = Child(name, process, stop_signal, log_path, log_from)
         self._children[name] = child
         return child
 

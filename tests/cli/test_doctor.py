@@ -45,6 +45,7 @@ def test_a_running_installation_is_looked_at(data_dir: Path) -> None:
     assert "served by the running installation" in found["port"]["message"]
     assert found["schema"]["message"].startswith("up to date")
     assert "valkey" in found["Redis"]["message"]
+    assert "closed" in found["Redis breaker"]["message"]
 
 
 def test_root_is_told_to_be_somebody_else(data_dir: Path) -> None:

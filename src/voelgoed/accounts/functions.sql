@@ -19,7 +19,9 @@ begin
   for part in
     select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
      where i.inhparent = 'idempotency_keys'::regclass
-       and to_date(right(c.relname, 8), 'YYYYMMDD') < current_date - 3
+       -- A case, because the server may look at other tables' names before it looks whose parts they are.
+       and case when c.relname ~ '^idempotency_keys_[0-9]{8}$'
+                then to_date(right(c.relname, 8), 'YYYYMMDD') < current_date - 3 end
   loop
     execute format('drop table %I', part);
   end loop;

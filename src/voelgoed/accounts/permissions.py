@@ -101,7 +101,7 @@ def document() -> str:
         f"| action | {' | '.join(role.value for role in roles)} |",
         f"|---|{'---|' * len(roles)}",
     ]
-    for action, allowed in ALLOWED.items():
-        marks = " | ".join("yes" if role in allowed else "" for role in roles)
+    for action in Action:
+        marks = " | ".join("yes" if role in ALLOWED[action] else "" for role in roles)
         lines.append(f"| {action.value} | {marks} |")
     return "\n".join(lines) + "\n"

@@ -3,10 +3,12 @@
 import dataclasses
 import json
 import os
+import re
 import resource
 import shutil
 import socket
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -26,6 +28,7 @@ from voelgoed.errors import StartRefused
 from voelgoed.http.assets import INDEX, load_bundle
 
 OPEN_FILES_ENOUGH = 10_000
+METRICS_WAIT_S = 2
 FREE_BYTES_WANTED = 2 * 1024**3
 OLDEST_REDIS = (6, 2)
 MARKS = {"ok": ("ok  ", "green"), "warn": ("note", "yellow"), "fail": ("FAIL", "red")}
@@ -53,6 +56,7 @@ async def examine(settings: Settings) -> list[Finding]:
         _port(settings, owner),
         *await _postgresql(settings, owner),
         await _redis(settings, owner),
+        *(_breaker(settings) if owner else ()),
     ]
 
 
@@ -226,3 +230,19 @@ async def _redis(settings: Settings, owner: str | None) -> Finding:
     return Finding(
         "ok", "Redis", f"answers as {about.get('server_name', 'redis')} {about.get('valkey_version', version)}"
     )
+
+
+def _breaker(settings: Settings) -> Iterator[Finding]:
+    """What the running processes think of Redis: their breaker's state, the worst of all."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    try:
+        with urllib.request.urlopen(f"http://{host}:{settings.port}/metrics", timeout=METRICS_WAIT_S) as answer:
+            numbers = answer.read().decode()
+    except OSError:
+        return  # served elsewhere, or only to a scraper with its token
+    if state := re.search(r'^voelgoedevents_breaker_state\{name="redis"\} (\d)', numbers, re.MULTILINE):
+        if int(state[1]) == 0:
+            yield Finding("ok", "Redis breaker", "closed: the processes use Redis")
+        else:
+            every = f"{settings.redis_probe_s:.0f} s"
+            yield Finding("warn", "Redis breaker", f"open: the processes do without Redis and try it every {every}")
