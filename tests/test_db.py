@@ -11,7 +11,7 @@ from tests.make.accounts import make_organization
 from voelgoed import db as module, schema
 from voelgoed.db import Conn, Connection, Database, check_server, find_objections, load_queries
 from voelgoed.embedded import Embedded
-from voelgoed.errors import Busy, OutcomeUnknown, StartRefused
+from voelgoed.errors import Busy, LostRace, OutcomeUnknown, StartRefused
 from voelgoed.ids import OrganizationId, new_id
 
 ADD = "insert into organizations (id, slug, name) values ($1, $2, 'Made in a test')"
@@ -182,11 +182,25 @@ async def test_a_race_that_is_always_lost_ends_as_busy(db: Database) -> None:
     async def work() -> None:
         nonlocal tries
         tries += 1
-        raise asyncpg.SerializationError("again")
+        async with db.system_transaction():
+            raise asyncpg.SerializationError("again")
 
     with pytest.raises(Busy):
         await db.attempt(work)
     assert tries == module.WORK_TRIES
+
+
+async def test_a_lock_that_is_never_free_is_busy(db: Database, owner_conn: Connection) -> None:
+    """Whoever waits too long for a record is told to come again: nothing was written."""
+    place = await make_organization(db)
+    transaction = owner_conn.transaction()
+    await transaction.start()
+    await owner_conn.execute("update organizations set name = 'Mine' where id = $1", place.id)
+    with pytest.raises(LostRace):
+        async with db.transaction(place.id) as conn:
+            await conn.execute("set local lock_timeout = '20ms'")
+            await conn.execute("update organizations set name = 'Yours' where id = $1", place.id)
+    await transaction.rollback()
 
 
 async def test_other_errors_are_not_tried_again(db: Database) -> None:

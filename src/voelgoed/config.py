@@ -160,6 +160,11 @@ class Settings(BaseSettings):
         return self
 
     @property
+    def is_https(self) -> bool:
+        """Whether people reach it over TLS, which a proxy in front speaks."""
+        return self.address.startswith("https://")
+
+    @property
     def address(self) -> str:
         """The URL people open."""
         if self.public_url:

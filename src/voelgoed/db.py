@@ -13,7 +13,7 @@ import asyncpg
 import stamina
 from asyncpg.pool import PoolConnectionProxy
 
-from voelgoed.errors import Busy, OutcomeUnknown, StartRefused
+from voelgoed.errors import Busy, LostRace, OutcomeUnknown, StartRefused
 from voelgoed.ids import OrganizationId
 from voelgoed.telemetry import metrics
 
@@ -117,23 +117,20 @@ class Database:
             yield conn
 
     async def attempt(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run a whole use case again when it lost a race inside PostgreSQL; after a few tries it is `busy`.
+        """Do work with its transaction again when it lost a race inside PostgreSQL; after a few tries it is `busy`.
 
-        Only for work whose transaction was undone: deadlock, serialisation failure, lock time-out.
+        Only a transaction that was undone is repeated: deadlock, serialisation failure, lock time-out.
         """
         retries = stamina.retry_context(
-            on=LOST_RACE,
+            on=LostRace,
             attempts=WORK_TRIES,
             wait_initial=WORK_FIRST_WAIT_S,
             wait_max=WORK_LONGEST_WAIT_S,
             timeout=None,
         )
-        try:
-            async for attempt in retries:
-                with attempt:
-                    return await work()
-        except LOST_RACE as lost:
-            raise Busy from lost
+        async for attempt in retries:
+            with attempt:
+                return await work()
         raise AssertionError("stamina either returns or raises")
 
     @contextlib.asynccontextmanager
@@ -145,6 +142,8 @@ class Database:
                 yield conn
             except BaseException as failed:
                 await self._undo(conn)
+                if isinstance(failed, LOST_RACE):
+                    raise LostRace from failed
                 if isinstance(failed, SERVER_WENT) or (isinstance(failed, CONNECTION_LOST) and _is_gone(conn)):
                     raise Busy from failed  # never committed, so the server undoes it
                 raise

@@ -39,6 +39,10 @@ class Busy(DomainError):
     message = "The service is busy. Nothing was changed; please try again in a moment."
 
 
+class LostRace(Busy):
+    """Somebody else was at the same records and went first; all of this was undone, and may simply be tried again."""
+
+
 class OutcomeUnknown(DomainError):
     """The connection was lost while a commit was under way: it may or may not have happened."""
 

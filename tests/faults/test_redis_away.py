@@ -17,7 +17,7 @@ from voelgoed.embedded import Embedded, running
 from voelgoed.redis import RedisLink
 from voelgoed.wiring import Services, build_services
 
-QUIET = {"/readyz"}  # asks Redis itself, outside the breaker: that is what it is for
+QUIET = {"/readyz"}  # asks Redis itself, past the breaker: that is what it is for
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import asyncio
 import statistics
 import time
+from uuid import UUID
 
 import pytest
 
@@ -136,8 +137,7 @@ async def test_wrong_and_unknown_take_the_same_time(services: Services, db: Data
     times: dict[str, list[float]] = {"known": [], "unknown": []}
     for number in range(9):
         for who, tried in (("known", email), ("unknown", f"{number}-{new_email()}")):
-            account = f"{place.slug}\n{tried}"
-            services.door.attempts.sign_ins._blocked.pop(account, None)
+            services.door.attempts.guesses._blocked.pop(tried, None)
             started = time.perf_counter()
             with pytest.raises((signing.CredentialsWrong, RateLimited)):
                 await signing.login(
@@ -228,20 +228,31 @@ async def test_an_address_registers_once(site: Site, db: Database) -> None:
 
 
 async def test_a_guest_who_registers_stays_the_same_person(site: Site, db: Database) -> None:
-    """What the guest held is theirs; the guest's session goes on as the registered person."""
+    """What the guest held is theirs; the guest's own session ends."""
     place = await make_organization(db)
     guest = (await site.client.post("/api/auth/guest", json={"organization": place.slug})).json()["data"]
     assert guest["user"]["is_guest"] is True
     bearer = {"authorization": f"Bearer {guest['token']}"}
     assert (await site.client.get("/api/me", headers=bearer)).json()["data"]["user"]["is_guest"] is True
-    registered = await site.client.post(
-        "/api/auth/register",
-        headers=bearer,
-        json={"organization": place.slug, "email": new_email(), "password": PASSWORD, "name": "Anna"},
-    )
-    assert registered.json()["data"]["user"]["id"] == guest["user"]["id"]
-    me = (await site.client.get("/api/me", headers=bearer)).json()["data"]["user"]
+    about = {"organization": place.slug, "email": new_email(), "password": PASSWORD, "name": "Anna"}
+    registered = (await site.client.post("/api/auth/register", headers=bearer, json=about)).json()["data"]
+    assert registered["user"]["id"] == guest["user"]["id"]
+    mine = {"authorization": f"Bearer {registered['token']}"}
+    me = (await site.client.get("/api/me", headers=mine)).json()["data"]["user"]
     assert (me["is_guest"], me["name"]) == (False, "Anna")
+    # Whoever planted or saw the guest's token must not be this person now.
+    assert (await site.client.get("/api/me", headers=bearer)).status_code == 401
+
+
+async def test_a_guest_of_another_storefront_is_not_claimed(site: Site, db: Database) -> None:
+    """Registering elsewhere makes a new person; the guest and what they hold stay where they are."""
+    here, there = await make_organization(db), await make_organization(db)
+    guest = (await site.client.post("/api/auth/guest", json={"organization": here.slug})).json()["data"]
+    bearer = {"authorization": f"Bearer {guest['token']}"}
+    about = {"organization": there.slug, "email": new_email(), "password": PASSWORD, "name": "Anna"}
+    registered = (await site.client.post("/api/auth/register", headers=bearer, json=about)).json()["data"]
+    assert registered["user"]["id"] != guest["user"]["id"]
+    assert (await site.client.get("/api/me", headers=bearer)).json()["data"]["user"]["is_guest"] is True
 
 
 async def test_first_visit_to_another_storefront_makes_a_customer(site: Site, db: Database) -> None:
@@ -357,3 +368,89 @@ async def test_secrets_are_stored_as_hashes_only(site: Site, db: Database) -> No
     assert row["token_hash"] == tokens.token_hash(data["token"])
     assert row["password_hash"].startswith("$argon2id$")
     assert not any(secret in fact["data"] for fact in told for secret in (data["token"], PASSWORD, email))
+
+
+async def test_guesses_count_wherever_they_are_made(site: Site, db: Database) -> None:
+    """At any storefront, for a change of password, all at once: together they have one limit."""
+    places, email = [await make_organization(db) for _ in range(3)], new_email()
+    about = {"email": email, "password": PASSWORD}
+    made = await site.client.post("/api/auth/register", json={**about, "organization": places[0].slug, "name": "A"})
+    bearer = {"authorization": f"Bearer {made.json()['data']['token']}"}
+
+    async def guess(number: int) -> int:
+        if number % 4 == 0:
+            body = {"current": "wrong password", "new": "another long password"}
+            return (await site.client.put("/api/me/password", headers=bearer, json=body)).status_code
+        body = {"organization": places[number % 3].slug, "email": email, "password": "wrong password"}
+        return (await site.client.post("/api/auth/login", json=body)).status_code
+
+    statuses = await asyncio.gather(*(guess(number) for number in range(40)))
+    statuses += [await guess(number) for number in range(12)]
+    assert statuses.count(401) <= 10
+    right = await site.client.post("/api/auth/login", json={**about, "organization": places[1].slug})
+    assert right.status_code == 429
+
+
+async def test_a_changed_password_ends_other_sessions_and_links(site: Site, db: Database, services: Services) -> None:
+    """The one who changed it stays signed in; everybody else, and every link sent before, is out."""
+    place, email = await make_organization(db), new_email()
+    about = {"organization": place.slug, "email": email}
+    tokens_of = []
+    register = {**about, "password": PASSWORD, "name": "Anna"}
+    tokens_of.append((await site.client.post("/api/auth/register", json=register)).json()["data"]["token"])
+    login = {**about, "password": PASSWORD}
+    tokens_of.append((await site.client.post("/api/auth/login", json=login)).json()["data"]["token"])
+    await site.client.post("/api/auth/password-reset", json=about)
+    mine, other = ({"authorization": f"Bearer {token}"} for token in tokens_of)
+    for weak in (email, "short"):
+        body = {"current": PASSWORD, "new": weak}
+        assert (await site.client.put("/api/me/password", headers=mine, json=body)).status_code == 400
+    body = {"current": PASSWORD, "new": "another long password"}
+    assert (await site.client.put("/api/me/password", headers=mine, json=body)).status_code == 204
+    assert (await site.client.get("/api/me", headers=mine)).status_code == 200
+    assert (await site.client.get("/api/me", headers=other)).status_code == 401
+    assert (await site.client.post("/api/auth/login", json=login)).status_code == 401
+    async with db.transaction(place.id) as conn:
+        token_id = await conn.fetchval(
+            "select data ->> 'one_time_id' from journal where kind = 'password_reset_requested'"
+        )
+    link = tokens.one_time_token(services.door.secret_key, UUID(token_id))
+    late = await site.client.post(
+        "/api/auth/password-reset/confirm", json={"token": link, "password": "a third long password"}
+    )
+    assert (late.status_code, late.json()["error"]) == (400, "token_invalid")
+
+
+async def test_a_sign_in_overtaken_by_a_new_password_fails(services: Services, db: Database) -> None:
+    """The password was right when it was checked and is not when the session would be made."""
+    place, email = await make_organization(db), new_email()
+    call = Call(actor=ANONYMOUS, request_id=new_id())
+    made = await signing.register(
+        services.door, call, organization=place.slug, email=email, password=PASSWORD, name="A", locale="en"
+    )
+    verify = services.door.passwords.verify
+
+    async def overtaken(password_hash: str | None, password: str) -> bool:
+        is_right = await verify(password_hash, password)
+        async with db.transaction(place.id) as conn:
+            await store.set_password_hash(conn, made.user.id, "$argon2id$another")
+        return is_right
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(services.door.passwords, "verify", overtaken)
+        with pytest.raises(signing.CredentialsWrong):
+            await signing.login(services.door, call, organization=place.slug, email=email, password=PASSWORD)
+
+
+async def test_mail_is_not_a_weapon(site: Site, db: Database) -> None:
+    """Five links an hour for one person, whichever storefront asks."""
+    places, email = [await make_organization(db) for _ in range(2)], new_email()
+    statuses = [
+        (
+            await site.client.post(
+                "/api/auth/password-reset", json={"organization": places[number % 2].slug, "email": email}
+            )
+        ).status_code
+        for number in range(7)
+    ]
+    assert statuses == [202] * 5 + [429] * 2

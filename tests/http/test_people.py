@@ -1,11 +1,13 @@
 """Members, memberships and API keys over HTTP: what each verb does, and what it refuses."""
 
 import asyncio
+from uuid import UUID
 
 import pytest
 
 from tests.make.accounts import Person, make_person
 from tests.make.web import Site
+from voelgoed.accounts import store
 from voelgoed.accounts.model import Role
 from voelgoed.db import Connection, Database
 from voelgoed.ids import new_id
@@ -24,7 +26,7 @@ async def told(db: Database, person: Person, kind: str) -> list[dict[str, object
 
 async def test_a_role_is_given_changed_and_taken(site: Site, db: Database, owner: Person) -> None:
     """The person feels it at their next request, and the journal has each step with before and after."""
-    newcomer = await make_person(db)
+    newcomer = await make_person(db, owner.organization)
     made = await site.client.post(
         "/api/admin/members", headers=owner.headers, json={"email": newcomer.email, "role": "staff"}
     )
@@ -134,13 +136,71 @@ async def test_an_api_key_works_until_it_is_revoked(site: Site, db: Database, ow
 
 async def test_a_key_that_has_run_out_is_nobody(site: Site, db: Database, owner: Person) -> None:
     """An end in the past ends it."""
-    made = await site.client.post(
-        "/api/admin/api-keys",
-        headers=owner.headers,
-        json={"name": "Old", "role": "admin", "expires_at": "2020-01-01T00:00:00Z"},
-    )
+    ask = {"name": "Old", "role": "admin", "expires_at": "2020-01-01T00:00:00Z"}
+    past = await site.client.post("/api/admin/api-keys", headers=owner.headers, json=ask)
+    assert (past.status_code, past.json()["error"]) == (400, "api_key_invalid")
+    made = await site.client.post("/api/admin/api-keys", headers=owner.headers, json={"name": "Old", "role": "admin"})
+    async with db.transaction(owner.organization.id) as conn:
+        await conn.execute("update api_keys set expires_at = now() where id = $1", UUID(made.json()["data"]["id"]))
     key = {"authorization": f"Bearer {made.json()['data']['token']}"}
     assert (await site.client.get("/api/admin/members", headers=key)).status_code == 401
+
+
+async def test_a_key_lives_as_long_as_its_maker_leads(site: Site, db: Database, owner: Person) -> None:
+    """Whoever is no longer an admin has no key that is one; and no key changes what people are."""
+    maker = await make_person(db, owner.organization, Role.ADMIN)
+    made = await site.client.post("/api/admin/api-keys", headers=maker.headers, json={"name": "K", "role": "admin"})
+    key = {"authorization": f"Bearer {made.json()['data']['token']}"}
+    path = f"/api/admin/members/{maker.user_id}"
+    assert (await site.client.put(path, headers=key, json={"role": "admin"})).status_code == 403
+    assert (await site.client.put(path, headers=owner.headers, json={"role": "customer"})).status_code == 200
+    assert (await site.client.get("/api/admin/members", headers=key)).status_code == 401
+
+
+async def test_whoever_was_removed_does_not_come_back_with_an_old_session(
+    site: Site, db: Database, owner: Person
+) -> None:
+    """A new visit makes a customer; the session of before stays ended."""
+    staff = await make_person(db, owner.organization, Role.STAFF)
+    assert (await site.client.delete(f"/api/admin/members/{staff.user_id}", headers=owner.headers)).status_code == 204
+    async with db.transaction(owner.organization.id) as conn:
+        await store.join_as_customer(conn, owner.organization.id, staff.user_id)
+    assert (await site.client.get("/api/me", headers=staff.headers)).status_code == 401
+
+
+async def test_people_of_other_organizations_do_not_exist(site: Site, db: Database, owner: Person) -> None:
+    """An address of somebody who has never been here is the same as one that nobody has."""
+    stranger = await make_person(db)
+    answers = [
+        await site.client.post("/api/admin/members", headers=owner.headers, json={"email": email, "role": "staff"})
+        for email in (stranger.email, f"{new_id().hex}@example.test")
+    ]
+    assert {answer.status_code for answer in answers} == {404}
+    bodies = [{**answer.json(), "request_id": ""} for answer in answers]
+    assert bodies[0] == bodies[1]
+
+
+async def test_a_guest_gets_no_role(site: Site, db: Database, owner: Person) -> None:
+    """They could never sign in with it again."""
+    guest = await make_person(db, owner.organization, is_guest=True)
+    answer = await site.client.put(f"/api/admin/members/{guest.user_id}", headers=owner.headers, json={"role": "staff"})
+    assert (answer.status_code, answer.json()["error"]) == (403, "role_change_refused")
+
+
+@pytest.mark.parametrize(
+    "period",
+    [
+        {"valid_to": "2020-01-01T00:00:00Z"},
+        {"valid_from": "0001-01-01T00:00:00+14:00"},
+        {"valid_to": "9999-12-31T23:59:59-14:00"},
+        {"valid_from": "2099-01-02T00:00:00Z", "valid_to": "2099-01-01T00:00:00Z"},
+        {"valid_to": "1e9"},
+    ],
+)
+async def test_impossible_periods_are_refused(site: Site, owner: Person, period: dict[str, str]) -> None:
+    """Whatever the calendar or the database says about them, the answer is 400."""
+    ask = {"user_id": str(owner.user_id), "tier": "gold", **period}
+    assert (await site.client.post("/api/admin/memberships", headers=owner.headers, json=ask)).status_code == 400
 
 
 async def test_the_same_ask_with_the_same_key_has_one_effect(site: Site, db: Database, owner: Person) -> None:
@@ -176,7 +236,7 @@ async def test_a_refused_ask_leaves_its_key_free(site: Site, db: Database, owner
     headers = {**owner.headers, "idempotency-key": str(new_id())}
     ask = {"email": f"{new_id().hex}@example.test", "role": "staff"}
     assert (await site.client.post("/api/admin/members", headers=headers, json=ask)).status_code == 404
-    known = await make_person(db)
+    known = await make_person(db, owner.organization)
     again = await site.client.post("/api/admin/members", headers=headers, json={**ask, "email": known.email})
     assert again.status_code == 201
 

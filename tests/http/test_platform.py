@@ -56,7 +56,7 @@ async def test_a_suspended_organization_is_closed_at_once(site: Site, db: Databa
 async def test_no_reason_no_intervention(site: Site, db: Database, super_admin: Person, verb: str) -> None:
     """An empty reason is none."""
     place = await make_organization(db)
-    for body in ({}, {"reason": ""}, {"reason": None}):
+    for body in ({}, {"reason": ""}, {"reason": None}, {"reason": " \n"}):
         answer = await site.client.post(f"/api/platform/orgs/{place.id}/{verb}", headers=super_admin.headers, json=body)
         assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
     assert len(await facts(db, place)) == 1

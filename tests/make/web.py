@@ -25,7 +25,9 @@ async def serving(services: Services) -> AsyncIterator[Site]:
     """Serve the application until the block ends."""
     closing, ready = asyncio.Event(), asyncio.Event()
     edge = create_app(services, closing)
-    server = asyncio.create_task(serve(edge, services.settings, closing, on_ready=ready.set))
+    server = asyncio.create_task(
+        serve(edge, services.settings, closing, on_ready=ready.set, on_closing=edge.stop_reading)
+    )
     await asyncio.wait_for(ready.wait(), 10)
     address = services.settings.address
     async with httpx2.AsyncClient(base_url=address, timeout=60) as client:

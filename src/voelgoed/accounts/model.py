@@ -24,7 +24,6 @@ class Role(StrEnum):
 
 MEMBER_ROLES = (Role.OWNER, Role.ADMIN, Role.STAFF, Role.SCANNER, Role.CUSTOMER)
 PLATFORM_ROLES = (Role.SUPER_ADMIN, Role.TENANT_MANAGER)
-KEY_ROLES = (Role.ADMIN, Role.STAFF, Role.SCANNER)
 
 
 class MembershipStatus(StrEnum):

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import structlog
+
 from voelgoed.accounts import rules, store
 from voelgoed.accounts.model import Organization, Role, User
 from voelgoed.accounts.passwords import Passwords
@@ -11,6 +13,8 @@ from voelgoed.db import Database
 from voelgoed.ids import UserId, new_id
 from voelgoed.journal.model import Fact
 from voelgoed.journal.recording import record
+
+log = structlog.get_logger(__name__)
 
 
 async def list_organizations(db: Database, *, limit: int) -> Sequence[Organization]:
@@ -55,4 +59,16 @@ async def appoint(db: Database, *, email: str, role: Role) -> UserId:
         if found is None:
             raise UserNotFound
         await store.grant_platform_role(conn, found[0].id, role)
+    log.info("platform_role_granted", user_id=str(found[0].id), role=role)
+    return found[0].id
+
+
+async def dismiss(db: Database, *, email: str, role: Role) -> UserId:
+    """Take a platform role away; processes believe it within half a minute."""
+    async with db.system_transaction() as conn:
+        found = await store.find_user_by_email(conn, rules.normal_email(email))
+        if found is None:
+            raise UserNotFound
+        await store.withdraw_platform_role(conn, found[0].id, role)
+    log.info("platform_role_withdrawn", user_id=str(found[0].id), role=role)
     return found[0].id

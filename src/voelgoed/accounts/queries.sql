@@ -48,6 +48,15 @@ select id, email, name, locale, is_guest, created_at, password_hash
  where id = $1
    and deleted_at is null;
 
+-- name: lock_user
+-- system: people are known to the whole installation. Whoever changes or deletes the account meanwhile waits, or is
+-- seen here: a session is never made on what was true a moment ago.
+select password_hash
+  from users
+ where id = $1
+   and deleted_at is null
+   for share;
+
 -- name: claim_guest
 -- A guest who registers stays the same person, with everything held so far.
 update users
@@ -91,6 +100,18 @@ select m.organization_id, o.slug, o.name, m.role
 insert into platform_roles (user_id, role)
 values ($1, $2)
     on conflict do nothing;
+
+-- name: withdraw_platform_role
+delete from platform_roles
+ where user_id = $1
+   and role = $2;
+
+-- name: find_member_by_email
+select m.user_id, u.email, u.name, u.is_guest, m.role, m.created_at, m.updated_at
+  from org_members m
+  join users u on u.id = m.user_id
+ where m.organization_id = $1
+   and lower(u.email) = $2;
 
 -- name: lock_owners
 -- Whoever changes an owner waits here for whoever else does, so that two cannot each remove the other.
@@ -216,6 +237,14 @@ update sessions
    and revoked_at is null
    and ($2::uuid is null or id <> $2);
 
+-- name: revoke_sessions_in
+-- Wherever the person is signed in at this organization.
+update sessions
+   set revoked_at = now()
+ where organization_id = $1
+   and user_id = $2
+   and revoked_at is null;
+
 -- name: touch_sessions
 -- system: what a process saw of many sessions, as ages: its clock and ours may differ.
 -- Locked in one order, so that two processes never wait for each other.
@@ -265,9 +294,12 @@ returning id, name, role, hint, created_by, created_at, expires_at, last_used_at
 
 -- name: find_api_key
 -- system: the token is all there is to go by; the row names the organization.
-select k.id, k.organization_id, o.slug, o.name as organization_name, k.role, k.name
+-- A key lives as long as whoever made it leads there: it can do no more than they could.
+select k.id, k.organization_id, k.created_by, o.slug, o.name as organization_name, k.role, k.name
   from api_keys k
   join organizations o on o.id = k.organization_id
+  join org_members m on m.organization_id = k.organization_id and m.user_id = k.created_by
+       and m.role in ('owner', 'admin')
  where k.token_hash = $1
    and k.revoked_at is null
    and (k.expires_at is null or k.expires_at > clock_timestamp())
@@ -312,6 +344,14 @@ update one_time_tokens
    and expires_at > clock_timestamp()
    and user_id is not null
 returning user_id, organization_id;
+
+-- name: use_up_one_time_tokens
+-- system: once one link was used, or the password changed, the others are worth nothing.
+update one_time_tokens
+   set used_at = now()
+ where user_id = $1
+   and purpose = $2
+   and used_at is null;
 
 -- name: purge_one_time_tokens
 -- system: long over, a batch at a time.

@@ -33,3 +33,11 @@ class MembershipExists(DomainError):
     kind = Kind.CONFLICT
     code = "membership_exists"
     message = "This person has an active membership of this tier already."
+
+
+class MembershipInvalid(DomainError):
+    """The period ends before it begins."""
+
+    kind = Kind.INVALID
+    code = "membership_invalid"
+    message = "A membership ends after it begins."

@@ -64,6 +64,8 @@ async def change_role(
     before = await store.get_member(conn, organization_id, user_id)
     left = len(owners - {user_id}) if role is not Role.OWNER else 1
     current = before.role if before else None
+    if before and before.is_guest and role is not Role.CUSTOMER:
+        raise RoleChangeRefused(why="a guest has no way to sign in again: let them register first")
     if why := rules.refuse_role_change(by=by, current=current, to=role, owners_left=left):
         raise RoleChangeRefused(why=why)
     await store.set_member(conn, organization_id, user_id, role)

@@ -24,6 +24,8 @@ log = structlog.get_logger(__name__)
 
 KNOWN_MAX = 100_000
 VOIDED_MAX = 10_000
+UNKNOWN_MAX = 10_000
+UNKNOWN_S = 5.0
 REVOCATIONS = "voelgoed:revocations"
 UUID_BYTES = 16
 FLUSH_BATCH = 1_000
@@ -32,11 +34,17 @@ PURGE_BATCH = 1_000
 PURGE_BATCHES_MAX = 100
 
 
+Found = tuple[Actor, frozenset[UUID], float]
+"""Who it is, what that rests on, and for how long it was idle."""
+
+
 @dataclass(slots=True)
 class Known:
     """What was read of a session or key, and when it was last used here."""
 
     actor: Actor
+    rests_on: frozenset[UUID]
+    """Everything whose end ends this: session or key, person, organization, and a key's maker."""
     read_at: float
     idle_from: float
     is_unsaved: bool = True
@@ -59,6 +67,8 @@ class Sessions:
         self._known: LRUCache[bytes, Known] = LRUCache(KNOWN_MAX)
         # Ids (of a session, person, key or organization) of which nothing read before a moment is believed.
         self._voided: TTLCache[UUID, float] = TTLCache(VOIDED_MAX, ttl=2 * trust_s + 60, timer=clock)
+        # A token that was not there a moment ago is not there now: whoever makes them up costs no query each time.
+        self._unknown: TTLCache[bytes, None] = TTLCache(UNKNOWN_MAX, ttl=UNKNOWN_S, timer=clock)
         self._all_void_before = float("-inf")
         self._reading: dict[bytes, asyncio.Task[Known | None]] = {}
 
@@ -67,6 +77,8 @@ class Sessions:
         if len(token) > TOKEN_CHARS_MAX or not token.startswith((SESSION_PREFIX, API_KEY_PREFIX)):
             return None
         digest = token_hash(token)
+        if digest in self._unknown:
+            return None
         known = self._known.get(digest)
         is_known = known is not None and self._is_trusted(known)
         metrics.SESSION_LOOKUPS.labels("memory" if is_known else "database").inc()
@@ -90,6 +102,7 @@ class Sessions:
             self._forget_all()
             self._voided.clear()
         self._voided[one] = self._clock()
+        self._unknown.clear()  # what was suspended may be open again
 
     async def follow_revocations(self, stop: asyncio.Event) -> None:
         """Hear what other processes ended."""
@@ -122,9 +135,7 @@ class Sessions:
     def _is_trusted(self, known: Known) -> bool:
         if self._clock() - known.read_at > self._trust_s or known.read_at <= self._all_void_before:
             return False
-        actor = known.actor
-        ids = (actor.session_id, actor.user_id, actor.api_key_id, actor.organization_id)
-        return all(known.read_at > self._voided.get(one, float("-inf")) for one in ids if one)
+        return all(known.read_at > self._voided.get(one, float("-inf")) for one in known.rests_on)
 
     async def _read_once(self, digest: bytes, *, is_key: bool) -> Known | None:
         """Read it from the database, once for all who ask at the same time."""
@@ -142,23 +153,26 @@ class Sessions:
             found = await self._read_key(conn, digest) if is_key else await self._read_session(conn, digest)
         if found is None:
             self._known.pop(digest, None)
+            self._unknown[digest] = None
             return None
-        actor, idle_s = found
+        actor, rests_on, idle_s = found
         # Used here since the last flush: the database does not know yet, and must not call it idle.
         idle_from = max(began - idle_s, before.idle_from if before else float("-inf"))
-        known = Known(actor, began, idle_from)
+        known = Known(actor, rests_on, began, idle_from)
         self._known[digest] = known
         return known
 
-    async def _read_session(self, conn: Conn, digest: bytes) -> tuple[Actor, float] | None:
+    async def _read_session(self, conn: Conn, digest: bytes) -> Found | None:
         row = await store.find_session(conn, digest)
         if row is None:
             return None
         platform_roles = frozenset(Role(role) for role in row["platform_roles"])
-        if row["suspended_at"] is not None and not platform_roles:
+        is_suspended = row["suspended_at"] is not None
+        if is_suspended and not platform_roles:
             return None
         actor = Actor(
-            role=Role(row["role"]),
+            # The platform's own staff stay signed in, to open it again; whatever else they are there is suspended.
+            role=Role.CUSTOMER if is_suspended else Role(row["role"]),
             organization_id=row["organization_id"],
             organization_slug=row["slug"],
             organization_name=row["organization_name"],
@@ -168,9 +182,9 @@ class Sessions:
             platform_roles=platform_roles,
             session_id=row["session_id"],
         )
-        return actor, row["idle_s"]
+        return actor, frozenset({row["session_id"], row["user_id"], row["organization_id"]}), row["idle_s"]
 
-    async def _read_key(self, conn: Conn, digest: bytes) -> tuple[Actor, float] | None:
+    async def _read_key(self, conn: Conn, digest: bytes) -> Found | None:
         row = await store.find_api_key(conn, digest)
         if row is None:
             return None
@@ -182,7 +196,7 @@ class Sessions:
             user_name=row["name"],
             api_key_id=row["id"],
         )
-        return actor, 0.0
+        return actor, frozenset({row["id"], row["created_by"], row["organization_id"]}), 0.0
 
 
 async def purge(db: Database) -> int:

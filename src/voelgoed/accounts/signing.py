@@ -93,26 +93,33 @@ class SignedIn:
 async def login(door: Door, call: Call, *, organization: str, email: str, password: str) -> SignedIn:
     """Sign in with e-mail address and password; the first time on a storefront makes a customer of it."""
     email = rules.normal_email(email)
-    account, ip = f"{organization}\n{email}", call.ip or ""
-    door.attempts.sign_ins.refuse_blocked(account)
-    door.attempts.sign_ins_here.refuse_blocked(ip)
     async with door.db.system_transaction() as conn:
         place = await _open_organization(conn, organization)
         found = await store.find_user_by_email(conn, email)
     user, password_hash = found or (None, None)
-    if not await door.passwords.verify(password_hash, password) or user is None:
-        log.info("sign_in_failed", organization_id=str(place.id))
-        metrics.LOGIN_ATTEMPTS.labels("wrong").inc()
-        door.attempts.sign_ins_here.count(ip)
-        await door.attempts.sign_ins.count(account)
-        raise CredentialsWrong
+    # The limit is the account's, wherever it is tried: passwords belong to the whole installation.
+    await prove(door, call, account=email, password_hash=password_hash, password=password)
+    assert user is not None
     assert password_hash is not None
-    metrics.LOGIN_ATTEMPTS.labels("right").inc()
     stronger = await door.passwords.hash(password) if passwords.is_outdated(password_hash) else None
     async with door.db.transaction(place.id) as conn:
+        if await store.lock_user(conn, user.id) != (password_hash,):
+            raise CredentialsWrong  # changed or deleted while we looked
         if stronger:
             await store.set_password_hash(conn, user.id, stronger)
         return await _enter(door, conn, call, place, user, how="signed_in")
+
+
+async def prove(door: Door, call: Call, *, account: str, password_hash: str | None, password: str) -> None:
+    """Check a password. Wrong ones are counted, wherever they are asked for; too many close the account for a while."""
+    async with door.attempts.guess(account, call.ip) as was_wrong:
+        if await door.passwords.verify(password_hash, password):
+            metrics.LOGIN_ATTEMPTS.labels("right").inc()
+            return
+        log.info("password_wrong")
+        metrics.LOGIN_ATTEMPTS.labels("wrong").inc()
+        await was_wrong()
+        raise CredentialsWrong
 
 
 async def register(
@@ -132,10 +139,12 @@ async def register(
         user = None
         if actor.is_guest and actor.user_id is not None and actor.organization_id == place.id:
             user = await store.claim_guest(conn, actor.user_id, **about)
+            # Whoever else knows the guest's token must not become this person with it.
+            await store.revoke_sessions_of_user(conn, actor.user_id)
         if user is None:
             user = await store.add_user(conn, UserId(new_id()), is_guest=False, **about)
         signed_in = await _enter(door, conn, call, place, user, how="registered")
-    door.sessions.end(user.id)  # what was read of the guest is no longer true
+    door.sessions.end(user.id)
     return signed_in
 
 
@@ -165,7 +174,9 @@ async def logout(door: Door, call: Call) -> None:
 async def request_password_reset(door: Door, call: Call, *, organization: str, email: str) -> None:
     """Ask for a link to a new password. The answer is the same whether there is such a person or not."""
     email = rules.normal_email(email)
-    await attempts.refuse_too_many(door.attempts.resets, f"{organization}\n{email}")
+    door.attempts.resets_here.refuse_blocked(attempts.place_of(call.ip))
+    door.attempts.resets_here.count(attempts.place_of(call.ip))
+    await attempts.refuse_too_many(door.attempts.resets, email)
     async with door.db.system_transaction() as conn:
         place = await _open_organization(conn, organization)
         found = await store.find_user_by_email(conn, email)
@@ -191,14 +202,18 @@ async def reset_password(door: Door, call: Call, *, token: str, password: str) -
     token_id = tokens.one_time_token_id(door.secret_key, token)
     if token_id is None:
         raise TokenInvalid
-    if why := rules.refuse_password(password, email=""):
-        raise PasswordRefused(reason=why)
     password_hash = await door.passwords.hash(password)
     async with door.db.system_transaction() as conn:
         used = await store.use_one_time_token(conn, token_id, PASSWORD_RESET)
         if used is None:
             raise TokenInvalid
         user_id, organization_id = used
+        found = await store.get_user(conn, user_id)
+        if found is None:
+            raise TokenInvalid
+        if why := rules.refuse_password(password, email=found[0].email or ""):
+            raise PasswordRefused(reason=why)  # which undoes all this: the link is still good
+        await store.use_up_one_time_tokens(conn, user_id, PASSWORD_RESET)
         await store.set_password_hash(conn, user_id, password_hash)
         await store.revoke_sessions_of_user(conn, user_id)
         await record(conn, _fact("password_reset", call, organization_id, user_id))

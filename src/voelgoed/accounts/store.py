@@ -10,7 +10,7 @@ import asyncpg
 import msgspec
 
 from voelgoed.accounts.model import ApiKey, Member, Membership, MembershipStatus, Organization, Role, User
-from voelgoed.accounts.refusals import EmailTaken, MembershipExists, OrganizationInvalid, SlugTaken
+from voelgoed.accounts.refusals import EmailTaken, MembershipExists, MembershipInvalid, OrganizationInvalid, SlugTaken
 from voelgoed.db import Conn, load_queries
 from voelgoed.ids import OrganizationId, UserId
 
@@ -72,6 +72,12 @@ async def get_user(conn: Conn, user_id: UserId) -> tuple[User, str | None] | Non
     return _with_hash(await conn.fetchrow(Q["get_user"], user_id))
 
 
+async def lock_user(conn: Conn, user_id: UserId) -> tuple[str | None] | None:
+    """The hash of the password as it is now, kept so until the transaction ends; None when the person is gone."""
+    row = await conn.fetchrow(Q["lock_user"], user_id)
+    return (row["password_hash"],) if row else None
+
+
 async def claim_guest(
     conn: Conn, user_id: UserId, *, email: str, password_hash: str, name: str, locale: str
 ) -> User | None:
@@ -102,6 +108,15 @@ async def organizations_of_user(conn: Conn, user_id: UserId) -> list[Row]:
 
 async def grant_platform_role(conn: Conn, user_id: UserId, role: Role) -> None:
     await conn.execute(Q["grant_platform_role"], user_id, role)
+
+
+async def withdraw_platform_role(conn: Conn, user_id: UserId, role: Role) -> None:
+    await conn.execute(Q["withdraw_platform_role"], user_id, role)
+
+
+async def find_member_by_email(conn: Conn, organization_id: OrganizationId, email: str) -> Member | None:
+    row = await conn.fetchrow(Q["find_member_by_email"], organization_id, email)
+    return _member(row) if row else None
 
 
 async def lock_owners(conn: Conn, organization_id: OrganizationId) -> set[UserId]:
@@ -146,6 +161,8 @@ async def add_membership(
         row = await conn.fetchrow(Q["add_membership"], *about)
     except asyncpg.UniqueViolationError as taken:
         raise MembershipExists(tier=tier) from taken
+    except asyncpg.CheckViolationError as wrong:
+        raise MembershipInvalid from wrong
     assert row is not None
     return _membership(row)
 
@@ -192,6 +209,10 @@ async def revoke_session(conn: Conn, session_id: UUID, user_id: UserId) -> bool:
 
 async def revoke_sessions_of_user(conn: Conn, user_id: UserId, *, but: UUID | None = None) -> None:
     await conn.execute(Q["revoke_sessions_of_user"], user_id, but)
+
+
+async def revoke_sessions_in(conn: Conn, organization_id: OrganizationId, user_id: UserId) -> None:
+    await conn.execute(Q["revoke_sessions_in"], organization_id, user_id)
 
 
 async def touch_sessions(conn: Conn, ids: Sequence[UUID], ages_s: Sequence[float]) -> None:
@@ -263,6 +284,10 @@ async def get_one_time_token(conn: Conn, token_id: UUID) -> Row | None:
 async def use_one_time_token(conn: Conn, token_id: UUID, purpose: str) -> tuple[UserId, OrganizationId] | None:
     row = await conn.fetchrow(Q["use_one_time_token"], token_id, purpose)
     return (row["user_id"], row["organization_id"]) if row else None
+
+
+async def use_up_one_time_tokens(conn: Conn, user_id: UserId, purpose: str) -> None:
+    await conn.execute(Q["use_up_one_time_tokens"], user_id, purpose)
 
 
 async def purge_one_time_tokens(conn: Conn, *, limit: int) -> int:

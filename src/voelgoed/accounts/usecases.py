@@ -1,17 +1,17 @@
 """What an organization's people do with accounts: members, memberships, API keys, their own account."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from voelgoed.accounts import idempotency, roles, rules, store, tokens
 from voelgoed.accounts.idempotency import Once
 from voelgoed.accounts.model import ApiKey, Call, Member, Membership, Organization, Role, User
-from voelgoed.accounts.passwords import Passwords
 from voelgoed.accounts.permissions import Action, PermissionDenied, require
-from voelgoed.accounts.roles import RoleChangeRefused, UserNotFound, fact_of
+from voelgoed.accounts.refusals import MembershipInvalid
+from voelgoed.accounts.roles import MemberNotFound, RoleChangeRefused, fact_of
 from voelgoed.accounts.sessions import Sessions
-from voelgoed.accounts.signing import CredentialsWrong, PasswordRefused
+from voelgoed.accounts.signing import PASSWORD_RESET, Door, PasswordRefused, prove
 from voelgoed.db import Conn, Database
 from voelgoed.errors import DomainError, Kind
 from voelgoed.ids import OrganizationId, UserId, new_id
@@ -29,12 +29,12 @@ class MembershipNotFound(DomainError):
     message = "There is no such active membership."
 
 
-class MembershipInvalid(DomainError):
-    """The period ends before it begins."""
+class ApiKeyInvalid(DomainError):
+    """The key would have run out before it was made."""
 
     kind = Kind.INVALID
-    code = "membership_invalid"
-    message = "A membership ends after it begins."
+    code = "api_key_invalid"
+    message = "A key must end in the future, or not at all."
 
 
 class ApiKeyNotFound(DomainError):
@@ -100,15 +100,16 @@ async def get_member(db: Database, call: Call, user_id: UserId) -> Member:
 async def add_member(
     db: Database, sessions: Sessions, call: Call, *, email: str, role: Role, once: Once | None
 ) -> Member:
-    """Give somebody who has registered a role here."""
+    """Give somebody who has been here a role. Whoever has not does not exist for this organization."""
     require(call.actor, Action.CHANGE_MEMBERS)
+    _person(call)
     async with db.transaction(call.organization_id) as conn:
         if done := await idempotency.recall(conn, call, once):
             return await roles.member_of(conn, call.organization_id, UserId(UUID(str(done["id"]))))
-        found = await store.find_user_by_email(conn, rules.normal_email(email))
+        found = await store.find_member_by_email(conn, call.organization_id, rules.normal_email(email))
         if found is None:
-            raise UserNotFound
-        member = await roles.change_role(conn, call, call.organization_id, found[0].id, role, by=call.actor.role)
+            raise MemberNotFound
+        member = await roles.change_role(conn, call, call.organization_id, found.user_id, role, by=call.actor.role)
         await idempotency.remember(conn, call, once, {"id": str(member.user_id)})
     sessions.end(member.user_id)
     return member
@@ -117,24 +118,36 @@ async def add_member(
 async def set_member_role(db: Database, sessions: Sessions, call: Call, user_id: UserId, role: Role) -> Member:
     """Change what somebody is here; their sessions feel it at once."""
     require(call.actor, Action.CHANGE_MEMBERS)
-    async with db.transaction(call.organization_id) as conn:
-        await roles.member_of(conn, call.organization_id, user_id)
-        member = await roles.change_role(conn, call, call.organization_id, user_id, role, by=call.actor.role)
+    _person(call)
+
+    async def work() -> Member:
+        async with db.transaction(call.organization_id) as conn:
+            await roles.member_of(conn, call.organization_id, user_id)
+            return await roles.change_role(conn, call, call.organization_id, user_id, role, by=call.actor.role)
+
+    member = await db.attempt(work)
     sessions.end(user_id)
     return member
 
 
 async def remove_member(db: Database, sessions: Sessions, call: Call, user_id: UserId) -> None:
-    """Take somebody out of the organization; their account stays."""
+    """Take somebody out of the organization and end their sessions here; their account stays."""
     require(call.actor, Action.CHANGE_MEMBERS)
-    async with db.transaction(call.organization_id) as conn:
-        owners = await store.lock_owners(conn, call.organization_id)
-        member = await roles.member_of(conn, call.organization_id, user_id)
-        left = len(owners - {user_id})
-        if why := rules.refuse_role_change(by=call.actor.role, current=member.role, to=None, owners_left=left):
-            raise RoleChangeRefused(why=why)
-        await store.remove_member(conn, call.organization_id, user_id)
-        await record(conn, fact_of("member_removed", call, {"user_id": str(user_id), "role_before": member.role}))
+    _person(call)
+
+    async def work() -> None:
+        async with db.transaction(call.organization_id) as conn:
+            owners = await store.lock_owners(conn, call.organization_id)
+            member = await roles.member_of(conn, call.organization_id, user_id)
+            left = len(owners - {user_id})
+            if why := rules.refuse_role_change(by=call.actor.role, current=member.role, to=None, owners_left=left):
+                raise RoleChangeRefused(why=why)
+            await store.remove_member(conn, call.organization_id, user_id)
+            await store.revoke_sessions_in(conn, call.organization_id, user_id)
+            about = {"user_id": str(user_id), "role_before": member.role}
+            await record(conn, fact_of("member_removed", call, about))
+
+    await db.attempt(work)
     sessions.end(user_id)
 
 
@@ -200,11 +213,11 @@ async def list_api_keys(db: Database, call: Call, *, cursor: str | None, limit: 
 async def create_api_key(
     db: Database, call: Call, *, name: str, role: Role, expires_at: datetime | None, once: Once | None
 ) -> NewApiKey:
-    """Make a key for a program. Only a person does this, and never one mightier than they are."""
+    """Make a key for a program. Only a person does this, and the key lives as long as they lead here."""
     require(call.actor, Action.CHANGE_API_KEYS)
     person = _person(call)
-    if rules.RANK[role] > rules.RANK[call.actor.role]:
-        raise RoleChangeRefused(why="a key cannot do more than the person who makes it")
+    if expires_at is not None and expires_at <= datetime.now(UTC):
+        raise ApiKeyInvalid
     async with db.transaction(call.organization_id) as conn:
         if done := await idempotency.recall(conn, call, once):
             found = await store.get_api_key(conn, call.organization_id, UUID(str(done["id"])))
@@ -230,6 +243,7 @@ async def create_api_key(
 async def revoke_api_key(db: Database, sessions: Sessions, call: Call, key_id: UUID) -> ApiKey:
     """End a key, here and in every process."""
     require(call.actor, Action.CHANGE_API_KEYS)
+    _person(call)
     async with db.transaction(call.organization_id) as conn:
         key = await store.revoke_api_key(conn, call.organization_id, key_id)
         if key is None:
@@ -271,21 +285,20 @@ async def change_own_account(db: Database, sessions: Sessions, call: Call, *, na
     return user
 
 
-async def change_password(
-    db: Database, sessions: Sessions, passwords: Passwords, call: Call, *, current: str, new: str
-) -> None:
-    """Another password; every other session of the person ends."""
+async def change_password(door: Door, call: Call, *, current: str, new: str) -> None:
+    """Another password; every other session of the person ends, and so do links to a new one."""
     require(call.actor, Action.CHANGE_OWN_ACCOUNT)
     person = _person(call)
-    user = await _proven(db, passwords, person, current)
+    user = await _proven(door, call, person, current)
     if why := rules.refuse_password(new, email=user.email or ""):
         raise PasswordRefused(reason=why)
-    password_hash = await passwords.hash(new)
-    async with db.transaction(call.organization_id) as conn:
+    password_hash = await door.passwords.hash(new)
+    async with door.db.transaction(call.organization_id) as conn:
         await store.set_password_hash(conn, person, password_hash)
+        await store.use_up_one_time_tokens(conn, person, PASSWORD_RESET)
         await store.revoke_sessions_of_user(conn, person, but=call.actor.session_id)
         await record(conn, fact_of("password_changed", call))
-    sessions.end(person)
+    door.sessions.end(person)
 
 
 async def own_sessions(db: Database, sessions: Sessions, call: Call) -> list[store.Row]:
@@ -305,25 +318,27 @@ async def end_own_session(db: Database, sessions: Sessions, call: Call, session_
     sessions.end(session_id)
 
 
-async def delete_own_account(
-    db: Database, sessions: Sessions, passwords: Passwords, call: Call, *, password: str | None
-) -> None:
+async def delete_own_account(door: Door, call: Call, *, password: str | None) -> None:
     """Forget the person everywhere. What they bought stays, with nobody's name on it."""
     require(call.actor, Action.CHANGE_OWN_ACCOUNT)
     person = _person(call)
     if not call.actor.is_guest:
-        await _proven(db, passwords, person, password or "")
-    async with db.system_transaction() as conn:
-        for place in await store.organizations_of_user(conn, person):
-            owners = await store.lock_owners(conn, place["organization_id"])
-            if owners == {person}:
-                raise LastOwner(organization=place["slug"])
-            await store.remove_member(conn, place["organization_id"], person)
-            await store.revoke_memberships_of_user(conn, place["organization_id"], person)
-            await record(conn, fact_of("account_deleted", call, organization_id=place["organization_id"]))
-        await store.forget_user(conn, person)
-        await store.revoke_sessions_of_user(conn, person)
-    sessions.end(person)
+        await _proven(door, call, person, password or "")
+
+    async def work() -> None:
+        async with door.db.system_transaction() as conn:
+            for place in await store.organizations_of_user(conn, person):
+                owners = await store.lock_owners(conn, place["organization_id"])
+                if owners == {person}:
+                    raise LastOwner(organization=place["slug"])
+                await store.remove_member(conn, place["organization_id"], person)
+                await store.revoke_memberships_of_user(conn, place["organization_id"], person)
+                await record(conn, fact_of("account_deleted", call, organization_id=place["organization_id"]))
+            await store.forget_user(conn, person)
+            await store.revoke_sessions_of_user(conn, person)
+
+    await door.db.attempt(work)
+    door.sessions.end(person)
 
 
 def _person(call: Call) -> UserId:
@@ -333,12 +348,14 @@ def _person(call: Call) -> UserId:
     return call.actor.user_id
 
 
-async def _proven(db: Database, passwords: Passwords, person: UserId, password: str) -> User:
-    async with db.system_transaction() as conn:
+async def _proven(door: Door, call: Call, person: UserId, password: str) -> User:
+    """The person, who has just shown their password once more; wrong ones count as guesses."""
+    async with door.db.system_transaction() as conn:
         found = await store.get_user(conn, person)
     user, password_hash = found or (None, None)
-    if not await passwords.verify(password_hash, password) or user is None:
-        raise CredentialsWrong
+    account = user.email if user and user.email else str(person)
+    await prove(door, call, account=account, password_hash=password_hash, password=password)
+    assert user is not None
     return user
 
 

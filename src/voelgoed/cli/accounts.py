@@ -88,5 +88,12 @@ async def appoint(settings: Settings, *, email: str, role: Role) -> None:
     _say(f"{email}  {role}  {user_id}")
 
 
+async def dismiss(settings: Settings, *, email: str, role: Role) -> None:
+    """Take a platform role away."""
+    async with opened(settings) as db:
+        user_id = await operator.dismiss(db, email=email, role=role)
+    _say(f"{email}  no longer {role}  {user_id}")
+
+
 def _say(text: str) -> None:
     Console(highlight=False, soft_wrap=True).print(Text(text))

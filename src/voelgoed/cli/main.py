@@ -172,6 +172,12 @@ def appoint(email: str, role: PlatformRole) -> None:
     run_to_end(accounts_command.appoint(_settings("user"), email=email, role=Role(role)))
 
 
+@user.command("dismiss")
+def dismiss(email: str, role: PlatformRole) -> None:
+    """Take a role of the platform's own staff away."""
+    run_to_end(accounts_command.dismiss(_settings("user"), email=email, role=Role(role)))
+
+
 @audit.command("search")
 def search_audit(
     organization: Annotated[str, typer.Option("--org", help="The organization's address.")],

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import Depends, Header
 from starlette.requests import Request
 
 from voelgoed.accounts.idempotency import Once
 from voelgoed.accounts.model import Call
-from voelgoed.http.problems import RequestInvalid
 from voelgoed.wiring import Services
 
 KEY_CHARS_MAX = 200
@@ -27,13 +25,6 @@ class Context:
     parameters: Mapping[str, str]
     body: bytes
     headers: Mapping[bytes, bytes]
-
-    def uuid(self, name: str) -> UUID:
-        """An open part of the path that must be an id."""
-        try:
-            return UUID(self.parameters[name])
-        except ValueError:
-            raise RequestInvalid(path=name) from None
 
 
 def context_of(request: Request) -> Context:

@@ -41,7 +41,7 @@ def document() -> dict[str, Any]:
             "type": "apiKey",
             "in": "cookie",
             "name": "vg_session",
-            "description": "With X-CSRF-Token on changes",
+            "description": "`__Host-vg_session` over TLS; with X-CSRF-Token on changes",
         },
     }
     for hot in HOT:

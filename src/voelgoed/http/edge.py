@@ -16,8 +16,8 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from voelgoed.accounts import tokens
-from voelgoed.accounts.model import ANONYMOUS, Actor, Call, Role
-from voelgoed.accounts.permissions import Action, PermissionDenied, Unauthorized, may
+from voelgoed.accounts.model import ANONYMOUS, Call
+from voelgoed.accounts.permissions import Action, require
 from voelgoed.errors import DomainError
 from voelgoed.http import problems
 from voelgoed.http.context import SCOPE_KEY, Context
@@ -29,7 +29,6 @@ from voelgoed.wiring import Services
 
 log = structlog.get_logger(__name__)
 
-SESSION_COOKIE = "vg_session"
 BODY_WAIT_S = 10.0
 USER_AGENT_CHARS_MAX = 400
 UNMATCHED = "(none)"
@@ -43,6 +42,11 @@ CONTENT_SECURITY_POLICY = (
     "frame-ancestors 'none'"
 )
 Headers = Sequence[tuple[bytes, bytes]]
+
+
+def session_cookie_name(*, is_https: bool) -> str:
+    """The prefix makes browsers refuse the cookie from a neighbouring host; they know it over TLS only."""
+    return "__Host-vg_session" if is_https else "vg_session"
 
 
 def security_headers(*, is_https: bool) -> Headers:
@@ -74,11 +78,23 @@ class Edge:
     ) -> None:
         settings = services.settings
         self._services, self._routes, self._declared, self._pages = services, routes, declared, pages
-        self._always = security_headers(is_https=settings.address.startswith("https://"))
+        self._always = security_headers(is_https=settings.is_https)
+        self._cookie = session_cookie_name(is_https=settings.is_https).encode()
         self._origins = frozenset(origin.encode() for origin in settings.cors_origins)
         self._proxies = settings.trusted_proxies
+        self._reading: set[asyncio.Task[Any]] = set()
+        self._is_closing = False
+        self._on_close = on_close
         self.in_flight_count = 0
-        self.close = on_close
+
+    def stop_reading(self) -> None:
+        """Give up requests whose body has not come yet: nobody waits for them at the end."""
+        self._is_closing = True
+        for task in tuple(self._reading):
+            task.cancel()
+
+    def close(self) -> None:
+        self._on_close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -134,12 +150,11 @@ class Edge:
         """Who asks, may they, and is the request all there: in this order."""
         headers = dict(scope["headers"])  # of a header sent twice the last counts, for everybody alike
         rule = found.route.rule
-        token, is_cookie = _credential(headers)
+        token, is_cookie = _credential(headers, self._cookie)
         actor = (await self._services.sessions.find(token) if token else None) or ANONYMOUS
-        structlog.contextvars.bind_contextvars(
-            organization_id=str(actor.organization_id), actor_id=str(actor.id) if actor.id else None
-        )
-        _refuse_stranger(actor, rule.action)
+        if actor is not ANONYMOUS:
+            structlog.contextvars.bind_contextvars(organization_id=str(actor.organization_id), actor_id=str(actor.id))
+        require(actor, rule.action)
         csrf = tokens.csrf_token(token) if token and is_cookie and actor is not ANONYMOUS else None
         if csrf and answer.method not in SAFE_METHODS and rule.action is not Action.SIGN_IN:
             shown = headers.get(b"x-csrf-token", b"")
@@ -155,9 +170,23 @@ class Edge:
             ),
             csrf_token=csrf,
             parameters=found.parameters,
-            body=await _read_body(headers, receive, rule.body_bytes_max) if answer.method not in SAFE_METHODS else b"",
+            body=b"" if answer.method in SAFE_METHODS else await self._body(headers, receive, rule.body_bytes_max),
             headers=headers,
         )
+
+    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive, bytes_max: int) -> bytes:
+        """The whole body; given up when the process closes first."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._reading.add(task)
+        try:
+            return await _read_body(headers, receive, bytes_max)
+        except asyncio.CancelledError:
+            if self._is_closing:
+                raise ClientGone from None
+            raise
+        finally:
+            self._reading.discard(task)
 
     def _cors(self, scope: Scope) -> Headers:
         """Which other site may read this answer: one that is listed, and by its exact name."""
@@ -259,22 +288,14 @@ class Whole(msgspec.Struct, frozen=True):
     headers: Headers = ()
 
 
-HotEndpoint = Callable[[Context], Any]
-
-
-def _refuse_stranger(actor: Actor, action: Action) -> None:
-    if not may(actor, action):
-        raise Unauthorized if actor.role is Role.ANONYMOUS else PermissionDenied
-
-
-def _credential(headers: Mapping[bytes, bytes]) -> tuple[str | None, bool]:
+def _credential(headers: Mapping[bytes, bytes], cookie: bytes) -> tuple[str | None, bool]:
     """The token that was shown, and whether a browser sent it by itself. A bearer token wins over a cookie."""
     scheme, _, value = headers.get(b"authorization", b"").partition(b" ")
     if scheme.lower() == b"bearer" and value:
         return value.strip().decode("latin-1"), False
     for part in headers.get(b"cookie", b"").split(b";"):
         name, _, value = part.strip().partition(b"=")
-        if name == SESSION_COOKIE.encode():
+        if name == cookie:
             return value.decode("latin-1"), True
     return None, False
 

@@ -95,6 +95,8 @@ def of_domain(refused: DomainError) -> Problem:
     headers = {}
     if refused.kind is Kind.LIMITED:
         headers["retry-after"] = str(refused.facts.get("retry_after_s", 1))
+    if refused.kind is Kind.TOO_LARGE or isinstance(refused, BodyTooSlow):
+        headers["connection"] = "close"  # what was not read is still on its way: nobody should ask on this line again
     if refused.kind is Kind.BUSY:
         headers["retry-after"] = "1"
     return Problem(

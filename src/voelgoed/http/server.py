@@ -46,7 +46,9 @@ async def run(settings: Settings) -> None:
         edge = create_app(services, closing)
         is_idle = lambda: edge.in_flight_count == 0  # noqa: E731 - said once, here
         try:
-            await serve(edge, settings, closing, on_ready=lifeline.say_ready, is_idle=is_idle)
+            await serve(
+                edge, settings, closing, on_ready=lifeline.say_ready, is_idle=is_idle, on_closing=edge.stop_reading
+            )
         finally:
             closing.set()
             edge.close()
@@ -70,6 +72,7 @@ async def serve(
     *,
     on_ready: Callable[[], None],
     is_idle: Callable[[], bool] = lambda: False,
+    on_closing: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve the application until `closing` is set; streams watch the same event and end themselves."""
     # No lifespan: what the application needs is open before it is made, so a failure there is ours to report.
@@ -91,6 +94,7 @@ async def serve(
     log.info("web_ready", host=settings.host, port=settings.port)
     await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
     asked.cancel()
+    on_closing()
     server.stop()
     if not await _finished(serving, is_idle, grace_s=settings.stop_grace_s):
         log.warning("web_stopped_late", grace_s=settings.stop_grace_s)

@@ -13,6 +13,8 @@ T = TypeVar("T")
 
 CURSOR_CHARS_MAX = 200
 RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})")
+SOME_TEXT = r"^[^\x00]*[^\s\x00][^\x00]*$"  # blanks are no reason
+SLUG = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 NO_NUL = r"^[^\x00]*$"  # PostgreSQL keeps no such character
 
 
@@ -20,7 +22,10 @@ def in_utc(moment: datetime) -> datetime:
     """The same moment; one without a zone would mean something else on every machine."""
     if moment.tzinfo is None:
         raise ValueError("must have a time zone, such as Z")
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("must lie within the years 1 to 9999") from None
 
 
 def only_rfc_3339(value: object) -> object:
@@ -32,10 +37,10 @@ def only_rfc_3339(value: object) -> object:
 
 Moment = Annotated[datetime, BeforeValidator(only_rfc_3339), AfterValidator(in_utc)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
-Slug = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
+Slug = Annotated[str, Field(min_length=1, max_length=63, pattern=SLUG)]
 Email = Annotated[str, Field(min_length=3, max_length=254, pattern=r"^[^@\s\x00]+@[^@\s\x00]+$")]
 Password = Annotated[str, Field(min_length=1, max_length=1000)]
-ReasonText = Annotated[str, Field(min_length=1, max_length=2000, pattern=NO_NUL)]
+ReasonText = Annotated[str, Field(min_length=1, max_length=2000, pattern=SOME_TEXT)]
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX)]
 Cursor = Annotated[str | None, Query(min_length=1, max_length=CURSOR_CHARS_MAX)]
 LIMIT = LIMIT_DEFAULT

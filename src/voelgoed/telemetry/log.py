@@ -17,7 +17,8 @@ def configure(level: str, form: Literal["auto", "json", "console"] = "auto", **b
     ]
     is_person = form == "console" or (form == "auto" and sys.stderr.isatty())
     last: list[Processor] = (
-        [structlog.dev.ConsoleRenderer()]
+        # Plain tracebacks: the pretty ones print every local variable, passwords and tokens among them.
+        [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
         if is_person
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )

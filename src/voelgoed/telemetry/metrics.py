@@ -49,7 +49,7 @@ HTTP_IN_FLIGHT = Gauge(
     registry=REGISTRY,
     multiprocess_mode="livesum",
 )
-REDIS_CALLS = _counter("redis_calls_total", "Calls to Redis that were awaited")
+REDIS_CALLS = _counter("redis_calls_total", "Calls to Redis that were tried")
 REDIS_FAILURES = _counter("redis_failures_total", "Calls to Redis that brought no answer", "reason")
 REDIS_REFUSALS = _counter("redis_refusals_total", "Calls to Redis that were not tried", "reason")
 BREAKER_STATE = Gauge(

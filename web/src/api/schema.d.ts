@@ -303,7 +303,7 @@ export interface paths {
         put?: never;
         /**
          * Add Member
-         * @description Give somebody who has registered a role here.
+         * @description Give somebody who has signed in here before a role.
          */
         post: operations["add_member_api_admin_members_post"];
         delete?: never;
@@ -969,7 +969,7 @@ export interface components {
         };
         /**
          * NewMemberBody
-         * @description Somebody who has registered, and what they shall be.
+         * @description Somebody who has signed in here before, and what they shall be.
          */
         NewMemberBody: {
             /** Email */
@@ -1256,7 +1256,7 @@ export interface components {
              * Error
              * @enum {string}
              */
-            error: "api_key_not_found" | "approval_required" | "body_too_large" | "body_too_slow" | "busy" | "credentials_wrong" | "csrf_failed" | "cursor_invalid" | "email_taken" | "idempotency_key_reused" | "internal_error" | "invalid_request" | "last_owner" | "member_not_found" | "membership_exists" | "membership_invalid" | "membership_not_found" | "method_not_allowed" | "not_found" | "organization_invalid" | "organization_not_found" | "organization_suspended" | "outcome_unknown" | "password_refused" | "permission_denied" | "rate_limited" | "role_change_refused" | "session_not_found" | "slug_taken" | "token_invalid" | "unauthorized" | "user_not_found";
+            error: "api_key_invalid" | "api_key_not_found" | "approval_required" | "body_too_large" | "body_too_slow" | "busy" | "credentials_wrong" | "csrf_failed" | "cursor_invalid" | "email_taken" | "idempotency_key_reused" | "internal_error" | "invalid_request" | "last_owner" | "member_not_found" | "membership_exists" | "membership_invalid" | "membership_not_found" | "method_not_allowed" | "not_found" | "organization_invalid" | "organization_not_found" | "organization_suspended" | "outcome_unknown" | "password_refused" | "permission_denied" | "rate_limited" | "role_change_refused" | "session_not_found" | "slug_taken" | "token_invalid" | "unauthorized";
             /** Message */
             message: string;
             /** Details */
@@ -1983,6 +1983,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `busy`, `outcome_unknown` */
             503: {
                 headers: {
@@ -2180,6 +2189,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `busy`, `outcome_unknown` */
             503: {
                 headers: {
@@ -2302,7 +2320,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `user_not_found` */
+            /** @description `member_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2882,7 +2900,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_NewApiKeyView_"];
                 };
             };
-            /** @description `body_too_slow`, `invalid_request` */
+            /** @description `api_key_invalid`, `body_too_slow`, `invalid_request` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2900,7 +2918,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `csrf_failed`, `permission_denied`, `role_change_refused` */
+            /** @description `csrf_failed`, `permission_denied` */
             403: {
                 headers: {
                     [name: string]: unknown;

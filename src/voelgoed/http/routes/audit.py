@@ -13,7 +13,7 @@ from voelgoed.accounts.platform import ApprovalRequired
 from voelgoed.accounts.signing import OrganizationNotFound
 from voelgoed.http.context import Caller
 from voelgoed.http.guard import guarded
-from voelgoed.http.shapes import LIMIT, NO_NUL, Cursor, Limit, Listed, Moment, View
+from voelgoed.http.shapes import LIMIT, NO_NUL, SOME_TEXT, Cursor, Limit, Listed, Moment, View
 from voelgoed.ids import OrganizationId
 from voelgoed.journal.model import Page, RecordedFact, SearchFilter
 from voelgoed.paging import CursorInvalid
@@ -22,7 +22,7 @@ router = APIRouter(tags=["audit"])
 
 KINDS_MAX = 20
 Kind = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z][a-z0-9_]*$")]
-ReasonHeader = Annotated[str, Header(alias="X-Reason", min_length=1, max_length=2000, pattern=NO_NUL)]
+ReasonHeader = Annotated[str, Header(alias="X-Reason", min_length=1, max_length=2000, pattern=SOME_TEXT)]
 ApprovalHeader = Annotated[
     str | None, Header(alias="X-Tenant-Approval-Reference", min_length=1, max_length=200, pattern=NO_NUL)
 ]

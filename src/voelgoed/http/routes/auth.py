@@ -22,10 +22,10 @@ from voelgoed.accounts.signing import (
     TokenInvalid,
 )
 from voelgoed.http.context import Caller, Context
-from voelgoed.http.edge import SESSION_COOKIE, Whole
+from voelgoed.http.edge import Whole, session_cookie_name
 from voelgoed.http.guard import guarded
 from voelgoed.http.problems import RequestInvalid
-from voelgoed.http.shapes import Body, Data, Email, Name, Password, Slug, View
+from voelgoed.http.shapes import SLUG, Body, Data, Email, Name, Password, Slug, View
 
 router = APIRouter(prefix="/api/auth", tags=["auth"])
 
@@ -104,8 +104,9 @@ def session_view(signed_in: SignedIn) -> SessionView:
 
 def session_cookie(context: Context, token: str) -> str:
     """HttpOnly: no script can read it. Lax: other sites' requests do not carry it, links do."""
-    secure = "; Secure" if context.services.settings.address.startswith("https://") else ""
-    return f"{SESSION_COOKIE}={token}; Path=/; HttpOnly; SameSite=Lax{secure}"
+    is_https = context.services.settings.is_https
+    secure = "; Secure" if is_https else ""
+    return f"{session_cookie_name(is_https=is_https)}={token}; Path=/; HttpOnly; SameSite=Lax{secure}"
 
 
 def _answer(signed_in: SignedIn, caller: Context, response: Response, *, by_cookie: bool) -> Data[SessionView]:
@@ -172,7 +173,7 @@ async def reset_password(body: NewPasswordBody, caller: Caller) -> None:
 class GuestAsk(msgspec.Struct, forbid_unknown_fields=True):
     """Where the guest comes in."""
 
-    organization: Annotated[str, msgspec.Meta(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
+    organization: Annotated[str, msgspec.Meta(min_length=1, max_length=63, pattern=SLUG)]
     locale: Locale = "en"
 
 
@@ -185,6 +186,8 @@ async def guest(context: Context) -> Whole:
     wanted = context.headers.get(b"x-session")
     if wanted not in (None, b"cookie"):
         raise RequestInvalid(path="X-Session")
+    if not context.headers.get(b"content-type", b"").startswith(b"application/json"):
+        raise RequestInvalid(path="Content-Type")
     ask = _decode_guest.decode(context.body)
     signed_in = await signing.continue_as_guest(
         context.services.door, context.call, organization=ask.organization, locale=ask.locale

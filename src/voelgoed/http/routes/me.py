@@ -6,6 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Response
 
 from voelgoed.accounts import usecases
+from voelgoed.accounts.attempts import RateLimited
 from voelgoed.accounts.model import MembershipStatus, Role
 from voelgoed.accounts.permissions import Action
 from voelgoed.accounts.signing import CredentialsWrong, PasswordRefused
@@ -124,13 +125,10 @@ async def change_own_account(body: AccountBody, caller: Caller) -> None:
 
 
 @router.put("/password", status_code=204)
-@guarded(Action.CHANGE_OWN_ACCOUNT, CredentialsWrong, PasswordRefused)
+@guarded(Action.CHANGE_OWN_ACCOUNT, CredentialsWrong, PasswordRefused, RateLimited)
 async def change_password(body: PasswordBody, caller: Caller) -> None:
     """Another password; every other session of the person ends."""
-    services = caller.services
-    await usecases.change_password(
-        services.db, services.sessions, services.door.passwords, caller.call, current=body.current, new=body.new
-    )
+    await usecases.change_password(caller.services.door, caller.call, current=body.current, new=body.new)
 
 
 @router.get("/sessions")
@@ -161,11 +159,8 @@ async def end_own_session(session_id: UUID, caller: Caller) -> None:
 
 
 @router.post("/delete", status_code=204)
-@guarded(Action.CHANGE_OWN_ACCOUNT, CredentialsWrong, LastOwner)
+@guarded(Action.CHANGE_OWN_ACCOUNT, CredentialsWrong, LastOwner, RateLimited)
 async def delete_own_account(body: DeleteBody, caller: Caller, response: Response) -> None:
     """Forget the person; what they bought stays, without their name."""
-    services = caller.services
-    await usecases.delete_own_account(
-        services.db, services.sessions, services.door.passwords, caller.call, password=body.password
-    )
+    await usecases.delete_own_account(caller.services.door, caller.call, password=body.password)
     response.headers["set-cookie"] = f"{session_cookie(caller, '')}; Max-Age=0"

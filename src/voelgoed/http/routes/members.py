@@ -11,9 +11,9 @@ from voelgoed.accounts import usecases
 from voelgoed.accounts.idempotency import IdempotencyKeyReused
 from voelgoed.accounts.model import MembershipStatus, Role
 from voelgoed.accounts.permissions import Action
-from voelgoed.accounts.refusals import MembershipExists
-from voelgoed.accounts.roles import MemberNotFound, RoleChangeRefused, UserNotFound
-from voelgoed.accounts.usecases import ApiKeyNotFound, MembershipInvalid, MembershipNotFound
+from voelgoed.accounts.refusals import MembershipExists, MembershipInvalid
+from voelgoed.accounts.roles import MemberNotFound, RoleChangeRefused
+from voelgoed.accounts.usecases import ApiKeyInvalid, ApiKeyNotFound, MembershipNotFound
 from voelgoed.http.context import Caller, IdempotencyKey, once
 from voelgoed.http.guard import guarded
 from voelgoed.http.shapes import LIMIT, Body, Cursor, Data, Email, Limit, Listed, Moment, Name, ReasonText, View
@@ -40,7 +40,7 @@ class MemberView(View):
 
 
 class NewMemberBody(Body):
-    """Somebody who has registered, and what they shall be."""
+    """Somebody who has signed in here before, and what they shall be."""
 
     email: Email
     role: MemberRole
@@ -119,9 +119,9 @@ async def list_members(
 
 
 @router.post("/members", status_code=201)
-@guarded(Action.CHANGE_MEMBERS, UserNotFound, RoleChangeRefused, IdempotencyKeyReused)
+@guarded(Action.CHANGE_MEMBERS, MemberNotFound, RoleChangeRefused, IdempotencyKeyReused)
 async def add_member(body: NewMemberBody, caller: Caller, idempotency_key: IdempotencyKey = None) -> Data[MemberView]:
-    """Give somebody who has registered a role here."""
+    """Give somebody who has signed in here before a role."""
     services = caller.services
     member = await usecases.add_member(
         services.db,
@@ -203,7 +203,7 @@ async def list_api_keys(caller: Caller, cursor: Cursor = None, limit: Limit = LI
 
 
 @router.post("/api-keys", status_code=201)
-@guarded(Action.CHANGE_API_KEYS, RoleChangeRefused, IdempotencyKeyReused)
+@guarded(Action.CHANGE_API_KEYS, ApiKeyInvalid, IdempotencyKeyReused)
 async def create_api_key(
     body: NewApiKeyBody, caller: Caller, idempotency_key: IdempotencyKey = None
 ) -> Data[NewApiKeyView]:

@@ -10,7 +10,7 @@ from voelgoed.accounts.permissions import Action
 from voelgoed.accounts.signing import OrganizationNotFound
 from voelgoed.http.context import Caller
 from voelgoed.http.guard import guarded
-from voelgoed.http.shapes import Data, View
+from voelgoed.http.shapes import SLUG, Data, View
 
 router = APIRouter(prefix="/api/storefronts", tags=["storefront"])
 
@@ -27,7 +27,7 @@ class StorefrontView(View):
 @router.get("/{slug}")
 @guarded(Action.SEE_STOREFRONT, OrganizationNotFound)
 async def get_storefront(
-    slug: Annotated[str, Path(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")], caller: Caller
+    slug: Annotated[str, Path(min_length=1, max_length=63, pattern=SLUG)], caller: Caller
 ) -> Data[StorefrontView]:
     """Whose storefront stands at this address."""
     found = await usecases.find_organization(caller.services.db, slug=slug)
