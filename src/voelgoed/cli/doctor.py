@@ -56,7 +56,7 @@ async def examine(settings: Settings) -> list[Finding]:
         _port(settings, owner),
         *await _postgresql(settings, owner),
         await _redis(settings, owner),
-        *(_breaker(settings) if owner else ()),
+        *(_breaker(settings) if owner and owner.startswith("process") else ()),
     ]
 
 
