@@ -149,22 +149,10 @@ async def test_wrong_and_unknown_take_the_same_time(services: Services, db: Data
     assert 0.5 < known / unknown < 2
 
 
-async def test_a_thousand_wrong_tries_are_throttled_and_the_loop_stays_free(
-    site: Site, db: Database, services: Services
-) -> None:
-    """After ten wrong guesses an account is closed for a while; guessing never holds up anybody else."""
+async def test_a_thousand_wrong_tries_are_throttled(site: Site, db: Database) -> None:
+    """After ten wrong guesses an account is closed for a while, also for the right password."""
     place, email = await make_organization(db), new_email()
-    started = time.perf_counter()
-    await services.door.passwords.verify(None, "wrong password")
-    one_hash_s = time.perf_counter() - started
-    lags: list[float] = []
-    done = asyncio.Event()
-
-    async def heartbeat() -> None:
-        while not done.is_set():
-            before = time.perf_counter()
-            await asyncio.sleep(0.005)
-            lags.append(time.perf_counter() - before - 0.005)
+    gate = asyncio.Semaphore(20)
 
     async def guess() -> int:
         async with gate:
@@ -173,22 +161,14 @@ async def test_a_thousand_wrong_tries_are_throttled_and_the_loop_stays_free(
             )
             return answer.status_code
 
-    gate = asyncio.Semaphore(20)
-    beating = asyncio.create_task(heartbeat())
     statuses = await asyncio.gather(*(guess() for _ in range(1000)))
-    done.set()
-    await beating
-    print(f"\n{statuses.count(401)} guesses, {statuses.count(429)} refused")
-    print(f"longest lag {max(lags) * 1e3:.0f} ms, a hash {one_hash_s * 1e3:.0f} ms")
-    assert set(statuses) <= {401, 429, 503}
-    assert statuses.count(429) > 900
+    assert set(statuses) == {401, 429}
+    assert statuses.count(401) <= 10
     refused = await site.client.post(
         "/api/auth/login", json={"organization": place.slug, "email": email, "password": PASSWORD}
     )
     assert refused.status_code == 429
     assert 1 <= int(refused.headers["retry-after"]) <= 900
-    # Computed on the loop, every beat while guesses are checked would be late by a whole hash.
-    assert statistics.median(lags[: max(20, len(lags) // 2)]) < one_hash_s / 2
 
 
 async def test_signing_in_often_is_not_a_guess(site: Site, db: Database) -> None:
