@@ -32,8 +32,13 @@ check: setup ## Lint, types, import rules, migrations, web types
 
 test: setup ## Everything, on real PostgreSQL, real Valkey and a real browser
 	cd web && PATH="$(CURDIR)/.venv/bin:$$PATH" npm test --silent
-	$(PYTEST) -n 2 $(ARGS)
-	VOELGOED_PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config $(PYTEST) -n 2 -m "postgresql and not bench and not sim and not screens" --ignore tests/browser --ignore tests/http/test_contract.py $(ARGS)
+	$(PYTEST) -n 2 --ignore tests/jobs $(ARGS)
+	# By themselves: readers of the journal wait for every transaction of the server, so for other tests' as well.
+	$(PYTEST) tests/jobs $(ARGS)
+	# Once more on the oldest PostgreSQL: what touches the database.
+	VOELGOED_PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config $(PYTEST) -n 1 \
+	  -m "postgresql and not bench and not sim and not screens" \
+	  --ignore tests/browser --ignore tests/http/test_contract.py $(ARGS)
 
 fix: setup ## Format, and mend what can be mended by itself
 	.venv/bin/ruff check --fix .
