@@ -8,7 +8,7 @@ import pytest
 
 from tests.jobs.conftest import JobsDatabase
 from voelgoed import schema
-from voelgoed.db import Database
+from voelgoed.db import Connection, Database
 from voelgoed.embedded import Embedded
 from voelgoed.jobs import install, queue, upkeep
 from voelgoed.jobs.install import NAMES, TABLES, Names
@@ -151,3 +151,8 @@ async def test_old_records_go(jobs_db: Database) -> None:
         counts = [await conn.fetchval(f"select count(*) from {table}") for table in TABLES[:3]]
     assert counts == [7, 2, 2]
     assert await upkeep.purge(jobs_db) == 0
+
+
+async def test_the_migration_makes_what_the_library_wants(owner_conn: Connection) -> None:
+    """The queue's tables as the migrations leave them, and nothing else, are what the installed library expects."""
+    assert await install.is_current(owner_conn)
