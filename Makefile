@@ -53,7 +53,7 @@ sim: setup ## Kill processes at random for a while and audit what is left (SEED=
 screens: setup ## Take pictures of every screen into docs/screens
 	$(PYTEST) tests/browser/test_screens.py -m screens -s -n 0 $(ARGS)
 
-openapi: setup ## Write what is made from the code: openapi.json, docs/permissions.md, the web's types
+openapi: setup ## Write what is made from the code: openapi.json, docs/permissions.md, docs/states, the web's types
 	$(PY) -m voelgoed.http.contract .
 	cd web && PATH="$(CURDIR)/.venv/bin:$$PATH" npm run --silent api
 

@@ -211,3 +211,14 @@ async def test_publishing_never_raises(data_dir: Path) -> None:
         for _ in range(6):
             await link.publish("c", b"x")
         assert link.state is State.OPEN
+
+
+async def test_a_follower_can_be_stopped_at_any_moment(redis_url: str) -> None:
+    """The library swallows a cancellation that comes while it connects; a process must end all the same."""
+    async with RedisLink(redis_url, connect_timeout_s=1, call_timeout_s=1) as link:
+        for step in range(40):
+            stop = asyncio.Event()
+            following = asyncio.create_task(link.follow("c*", lambda _message: None, stop, is_pattern=step % 2 == 0))
+            await asyncio.sleep(step * 0.0001)  # not a wait for anything: another moment of its beginning each time
+            stop.set()
+            await asyncio.wait_for(following, WAIT_S)

@@ -1,7 +1,6 @@
 """A loop: one duty, done in bounded ticks at a steady pace, that survives its own errors by counting them."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -14,11 +13,15 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
-    """`tick` does one bounded batch and must be harmless when two processes do it at once."""
+    """`tick` does one bounded batch and must be harmless when two processes do it at once.
+
+    `wake` makes the next tick come at once; the tick clears it.
+    """
 
     name: str
     tick: Callable[[], Awaitable[None]]
     pace_s: float
+    wake: asyncio.Event | None = None
     ticks_count: int = 0
     errors_count: int = 0
 
@@ -34,5 +37,11 @@ class Loop:
                 self.errors_count += 1
                 metrics.LOOP_ERRORS.labels(self.name).inc()
                 log.exception("loop_failed", loop=self.name, errors=self.errors_count, error=type(failed).__name__)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), timeout=self.pace_s)
+            await self._pause(stop)
+
+    async def _pause(self, stop: asyncio.Event) -> None:
+        """Wait for the pace, for the wish to stop, or to be woken."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (stop, self.wake) if event]
+        await asyncio.wait(waits, timeout=self.pace_s, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()

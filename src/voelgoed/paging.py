@@ -4,6 +4,7 @@ import base64
 import binascii
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Generic, TypeVar
 from uuid import UUID
 
@@ -13,6 +14,7 @@ T = TypeVar("T")
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 200
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CursorInvalid(DomainError):
@@ -45,6 +47,30 @@ def after_id(cursor: str | None) -> UUID | None:
     if len(data) != 16:  # noqa: PLR2004 - a UUID
         raise CursorInvalid
     return UUID(bytes=data)
+
+
+def page_by_moment(found: Sequence[T], limit: int, place_of: Callable[[T], tuple[datetime, UUID]]) -> Page[T]:
+    """The same for a list in the order of time; of what happens at one moment the id decides."""
+    items = found[:limit]
+    if len(found) <= limit:
+        return Page(items, None)
+    moment, found_id = place_of(items[-1])
+    microseconds = (moment - EPOCH) // timedelta(microseconds=1)
+    return Page(items, encode(microseconds.to_bytes(8, "big", signed=True) + found_id.bytes))
+
+
+def after_moment(cursor: str | None) -> tuple[datetime, UUID] | None:
+    """The moment and the id behind which the page begins."""
+    if cursor is None:
+        return None
+    data = decode(cursor)
+    if len(data) != 24:  # noqa: PLR2004 - a moment and a UUID
+        raise CursorInvalid
+    try:
+        moment = EPOCH + timedelta(microseconds=int.from_bytes(data[:8], "big", signed=True))
+    except OverflowError as beyond:
+        raise CursorInvalid from beyond
+    return moment, UUID(bytes=data[8:])
 
 
 def encode(data: bytes) -> str:

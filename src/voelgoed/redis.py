@@ -35,6 +35,7 @@ TELLING_MAX = 256
 FOLLOW_PAUSE_FIRST_S = 0.1
 FOLLOW_PAUSE_LONGEST_S = 5.0
 FOLLOW_QUIET_S = 5.0
+CANCEL_AGAIN_S = 0.05
 """A follower that has heard nothing for so long asks whether the server is there; twice so long, and it is not."""
 
 GAUGE: Final = {State.CLOSED: 0, State.HALF_OPEN: 1, State.OPEN: 2}
@@ -159,14 +160,17 @@ class RedisLink:
         stop: asyncio.Event,
         *,
         on_gap: Callable[[], None] = lambda: None,
+        is_pattern: bool = False,
     ) -> None:
-        """Hand over every message of a channel until asked to stop, on a connection of its own.
+        """Hand over every message of a channel, or of all that fit a pattern, until asked to stop.
 
-        Messages sent while Redis was away are gone. `on_gap` is called whenever the channel has been taken up, the
-        first time as well, so that whoever relies on messages can forget what it knew.
+        It has a connection of its own. Messages sent while Redis was away are gone. `on_gap` is called whenever the
+        channel has been taken up, the first time as well, so that whoever relies on messages can forget what it knew.
         """
         stopped = asyncio.ensure_future(stop.wait())
-        follower = _Follower(self._url, channel, on_message, on_gap, connect_timeout_s=self._connect_timeout_s)
+        follower = _Follower(
+            self._url, channel, on_message, on_gap, is_pattern=is_pattern, connect_timeout_s=self._connect_timeout_s
+        )
         following = asyncio.ensure_future(follower.run())
         try:
             await asyncio.wait({stopped, following}, return_when=asyncio.FIRST_COMPLETED)
@@ -174,7 +178,9 @@ class RedisLink:
                 following.result()  # it never ends but by a mistake of ours, which must be seen
         finally:
             stopped.cancel()
-            following.cancel()
+            while not following.done():  # the library swallows a cancellation that comes while it connects
+                following.cancel()
+                await asyncio.wait({following}, timeout=CANCEL_AGAIN_S)
             await asyncio.gather(stopped, following, return_exceptions=True)
 
     async def _limited(self, work: Callable[[Redis], Awaitable[T]], *, is_awaited: bool) -> T:
@@ -216,12 +222,14 @@ class _Follower:
         on_message: Callable[[bytes], None],
         on_gap: Callable[[], None],
         *,
+        is_pattern: bool,
         connect_timeout_s: float,
     ) -> None:
         self._url = url
         self._channel = channel
         self._on_message = on_message
         self._on_gap = on_gap
+        self._is_pattern = is_pattern
         self._connect_timeout_s = connect_timeout_s
         self._pause_s = FOLLOW_PAUSE_FIRST_S
         self._is_lost = False
@@ -242,7 +250,7 @@ class _Follower:
         """Listen until the connection is lost, which is raised."""
         client = connect(self._url, connect_timeout_s=self._connect_timeout_s, call_timeout_s=FOLLOW_QUIET_S)
         async with client, client.pubsub() as channel:
-            await channel.subscribe(self._channel)
+            await (channel.psubscribe if self._is_pattern else channel.subscribe)(self._channel)
             is_asked = False
             while True:
                 message = await self._next(channel)
@@ -258,10 +266,10 @@ class _Follower:
         if message is None:
             return None
         try:
-            if message["type"] == "subscribe":
+            if message["type"] in ("subscribe", "psubscribe"):
                 self._is_lost, self._pause_s = False, FOLLOW_PAUSE_FIRST_S
                 self._on_gap()
-            elif message["type"] == "message":
+            elif message["type"] in ("message", "pmessage"):
                 self._on_message(message["data"])
         except Exception as failed:
             log.exception("redis_message_failed", channel=self._channel, error=type(failed).__name__)

@@ -20,6 +20,8 @@ from voelgoed.cache import Cache
 from voelgoed.config import Settings
 from voelgoed.db import Database, check_server
 from voelgoed.errors import StartRefused
+from voelgoed.events.catalogue import Catalogue
+from voelgoed.realtime.feed import Feed
 from voelgoed.redis import RedisLink
 from voelgoed.telemetry import log
 
@@ -43,6 +45,8 @@ class Services:
     sessions: Sessions
     door: Door
     mailer: Mailer
+    catalogue: Catalogue
+    feed: Feed
 
 
 @contextlib.asynccontextmanager
@@ -91,14 +95,17 @@ def build_services(settings: Settings, db: Database, link: RedisLink, secret_key
     sessions = Sessions(db, link, idle_s=settings.session_idle_s, trust_s=settings.session_trust_s)
     attempts = Attempts.of(link, newcomers_per_minute=settings.guests_per_ip_per_minute)
     door = Door(db=db, sessions=sessions, passwords=Passwords(), attempts=attempts, secret_key=secret_key)
+    cache = Cache(link=link)
     return Services(
         settings=settings,
         db=db,
         redis=link,
-        cache=Cache(link=link),
+        cache=cache,
         sessions=sessions,
         door=door,
         mailer=ConsoleMailer(),
+        catalogue=Catalogue(db, cache, link),
+        feed=Feed(db, link),
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from voelgoed.accounts import permissions
+from voelgoed.events import rules
 from voelgoed.http import contract
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,6 +86,11 @@ def test_the_contract_in_the_repository_is_the_one_that_is_served() -> None:
 def test_the_table_of_permissions_is_the_one_that_holds() -> None:
     """`make openapi` writes it anew."""
     assert (ROOT / "docs" / "permissions.md").read_text() == permissions.document()
+
+
+def test_the_drawing_of_the_lifecycle_is_the_one_that_holds() -> None:
+    """`make openapi` writes it anew."""
+    assert (ROOT / "docs" / "states" / "event.md").read_text() == rules.document()
 
 
 @pytest.mark.parametrize(

@@ -138,11 +138,20 @@ def test_people_get_a_table(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     assert all(part in row for part in ("member_role_changed", str(ANNA), "nuwe pos", "user id: u-1"))
     assert "192.0.2.1" in said
     assert "role: staff → admin" in said
-    assert "note: none" in said
+    assert "note" not in said, "what says nothing is left out"
     assert "role before" not in said
     assert "the system" in said
     assert f"seat {ANNA}" in said
     assert lines[-1] == "2 facts"
+
+
+def test_what_changed_is_told_pair_by_pair(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As facts about events tell it; the event is named once."""
+    data = {"event_id": str(ANNA), "changes": {"status": ["draft", "published"], "capacity": [None, 350]}}
+    said = "\n".join(shown(capsys, monkeypatch, fact(kind="event_updated", event_id=ANNA, data=data)))
+    assert "status: draft → published" in said
+    assert "capacity: none → 350" in said
+    assert "event id" not in said
 
 
 def test_what_strangers_wrote_is_shown_and_not_obeyed(

@@ -28,10 +28,11 @@ async def serving(services: Services) -> AsyncIterator[Site]:
     server = asyncio.create_task(
         serve(edge, services.settings, closing, on_ready=ready.set, on_closing=edge.stop_reading)
     )
+    feed = asyncio.create_task(services.feed.run(closing))
     await asyncio.wait_for(ready.wait(), 10)
     address = services.settings.address
     async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
         yield Site(address, client)
     closing.set()
-    await server
+    await asyncio.gather(server, feed)
     edge.close()

@@ -41,9 +41,18 @@ class Action(StrEnum):
     SEE_API_KEYS = "list API keys"
     CHANGE_API_KEYS = "make and revoke API keys"
     SEARCH_AUDIT = "search the organization's journal"
+    SEE_EVENTS = "see every event, venue and gate of the organization, and follow what happens to them"
+    CHANGE_EVENTS = "make events, change their descriptions, and their times while they are drafts"
+    SCHEDULE_EVENTS = "change the times, venue and links of events that are not drafts; reschedule; delete drafts"
+    MOVE_EVENTS = "publish, unpublish, go live, end, cancel, postpone, archive"
+    CHANGE_VENUES = "make and change venues and gates (staff: where the organization lets them)"
+    DELETE_VENUES = "delete venues and gates; let staff change venues, or not"
+    OPEN_GATES = "open and close gates"
     PLATFORM_SEE_ORGANIZATIONS = "list and see all organizations"
     PLATFORM_CREATE_ORGANIZATION = "found an organization"
     PLATFORM_INTERVENE = "suspend and resume an organization, change its people's roles; with a reason"
+    PLATFORM_SEE_EVENTS = "list any organization's events"
+    PLATFORM_MOVE_EVENTS = "cancel and postpone any event; with a reason"
     PLATFORM_SEARCH_AUDIT = "search any organization's journal; with a reason"
 
 
@@ -51,6 +60,7 @@ EVERYBODY = frozenset(Role)
 SIGNED_IN = EVERYBODY - {Role.ANONYMOUS}
 MEMBERS = frozenset({Role.CUSTOMER, Role.SCANNER, Role.STAFF, Role.ADMIN, Role.OWNER})
 LEADERS = frozenset({Role.ADMIN, Role.OWNER})
+CREW = LEADERS | {Role.STAFF}
 PLATFORM = frozenset({Role.SUPER_ADMIN, Role.TENANT_MANAGER})
 
 ALLOWED: Mapping[Action, frozenset[Role]] = {
@@ -69,9 +79,18 @@ ALLOWED: Mapping[Action, frozenset[Role]] = {
     Action.SEE_API_KEYS: LEADERS,
     Action.CHANGE_API_KEYS: LEADERS,
     Action.SEARCH_AUDIT: LEADERS,
+    Action.SEE_EVENTS: CREW | {Role.SCANNER},
+    Action.CHANGE_EVENTS: CREW,
+    Action.SCHEDULE_EVENTS: LEADERS,
+    Action.MOVE_EVENTS: LEADERS,
+    Action.CHANGE_VENUES: CREW,
+    Action.DELETE_VENUES: LEADERS,
+    Action.OPEN_GATES: CREW,
     Action.PLATFORM_SEE_ORGANIZATIONS: PLATFORM,
     Action.PLATFORM_CREATE_ORGANIZATION: frozenset({Role.SUPER_ADMIN}),
     Action.PLATFORM_INTERVENE: PLATFORM,
+    Action.PLATFORM_SEE_EVENTS: PLATFORM,
+    Action.PLATFORM_MOVE_EVENTS: PLATFORM,
     Action.PLATFORM_SEARCH_AUDIT: PLATFORM,
 }
 assert ALLOWED.keys() == set(Action)  # a new action cannot be forgotten

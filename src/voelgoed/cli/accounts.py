@@ -29,7 +29,7 @@ async def opened(settings: Settings) -> AsyncIterator[Database]:
     try:
         yield db
     except DomainError as refused:
-        facts = ", ".join(f"{name}: {value}" for name, value in refused.facts.items())
+        facts = ", ".join(f"{name}: {_plain(value)}" for name, value in refused.facts.items())
         raise StartRefused(refused.message, hint=facts) from None
     finally:
         await db.close()
@@ -93,6 +93,10 @@ async def dismiss(settings: Settings, *, email: str, role: Role) -> None:
     async with opened(settings) as db:
         user_id = await operator.dismiss(db, email=email, role=role)
     _say(f"{email}  no longer {role}  {user_id}")
+
+
+def _plain(value: object) -> str:
+    return " or ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _say(text: str) -> None:

@@ -21,6 +21,7 @@ from voelgoed.paging import LIMIT_MAX
 FACTS_MAX = 10_000
 SPANS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 SPAN = re.compile(r"(\d{1,5})([mhdw])")
+PAIR = 2
 BEFORE, AFTER = "_before", "_after"
 
 
@@ -98,13 +99,20 @@ def _changes(fact: RecordedFact) -> Iterator[str]:
         yield f"event {fact.event_id}"
     if fact.seat_id:
         yield f"seat {fact.seat_id}"
-    data = fact.data
+    data = dict(fact.data)
+    changes = data.pop("changes", None)
     for name, value in data.items():
         stem = name.removesuffix(AFTER)
         if stem != name and stem + BEFORE in data:
             yield f"{_words(stem)}: {_value(data[stem + BEFORE])} → {_value(value)}"
-        elif not (name.endswith(BEFORE) and name.removesuffix(BEFORE) + AFTER in data):
+        elif name.endswith(BEFORE) and name.removesuffix(BEFORE) + AFTER in data:
+            continue
+        elif value is not None and value != str(fact.event_id):
             yield f"{_words(name)}: {_value(value)}"
+    if isinstance(changes, Mapping):
+        for name, pair in changes.items():
+            before, after = pair if isinstance(pair, list) and len(pair) == PAIR else (None, pair)
+            yield f"{_words(name)}: {_value(before)} → {_value(after)}"
 
 
 def _words(name: str) -> str:

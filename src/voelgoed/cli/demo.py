@@ -11,7 +11,7 @@ from rich.text import Text
 from voelgoed.accounts import operator, usecases as accounts
 from voelgoed.accounts.model import PLATFORM_ROLES, Role
 from voelgoed.accounts.passwords import Passwords
-from voelgoed.cli import tree
+from voelgoed.cli import demo_events, tree
 from voelgoed.config import ENV_PREFIX, Settings
 from voelgoed.db import Database
 from voelgoed.errors import StartRefused
@@ -43,19 +43,25 @@ async def run(settings: Settings, *, as_json: bool) -> None:
             hint="unset VOELGOED_DATABASE_URL and VOELGOED_OWNER_DATABASE_URL, or use: voelgoed serve",
         )
 
+    events: dict[str, str] = {}
+
+    async def before_children(settings: Settings) -> None:
+        events.update(await seed(settings))
+
     def on_ready(running: tree.Running) -> None:
         if as_json:
             about = {
                 "address": running.address,
                 "organization": {"slug": SLUG, "name": NAME},
                 "logins": {name: {"email": email_of(name), "password": PASSWORD} for name in LOGINS},
+                "events": events,
                 "pids": running.pids,
             }
             print(json.dumps(about), flush=True)
         else:
             _show(running)
 
-    await tree.run(_open_to_guests(settings), on_ready=on_ready, before_children=seed, is_demo=True)
+    await tree.run(_open_to_guests(settings), on_ready=on_ready, before_children=before_children, is_demo=True)
 
 
 def _open_to_guests(settings: Settings) -> Settings:
@@ -65,15 +71,18 @@ def _open_to_guests(settings: Settings) -> Settings:
     return settings.model_copy(update={"guests_per_ip_per_minute": 0})
 
 
-async def seed(settings: Settings) -> None:
-    """Make the demonstration's organization and somebody of each role; what is there already stays."""
+async def seed(settings: Settings) -> dict[str, str]:
+    """Make the demonstration's organization, somebody of each role, and events: their ids. What is there stays."""
     assert settings.database_url is not None
     db = await Database.open(settings.database_url.get_secret_value(), size=2)
     passwords = Passwords()
     try:
-        if await accounts.find_organization(db, slug=SLUG) is None:
-            await accounts.found_organization(db, slug=SLUG, name=NAME)
+        place = await accounts.find_organization(db, slug=SLUG)
+        if place is None:
+            place = await accounts.found_organization(db, slug=SLUG, name=NAME)
         await asyncio.gather(*(_seed_login(db, passwords, name) for name in LOGINS))
+        await demo_events.seed(db, place)
+        return await demo_events.ids(db, place)
     finally:
         passwords.close()
         await db.close()
@@ -103,7 +112,7 @@ def email_of(name: str) -> str:
 def _show(running: tree.Running) -> None:
     lines = Text.assemble(
         (running.address, "bold"),
-        f"\n{running.address}/{SLUG}/sign-in\n\n",
+        f"/{SLUG}\n{running.address}/{SLUG}/sign-in\n\n",
         *(f"{name:<12} {email_of(name)}\n" for name in LOGINS),
         f"{'password':<12} {PASSWORD}",
         f"\n\nData       {running.settings.data_dir}",

@@ -16,11 +16,13 @@ from voelgoed.cli import (
     audit as audit_command,
     demo as demo_command,
     doctor as doctor_command,
+    events as events_command,
     schema as schema_command,
     tree,
 )
 from voelgoed.config import Settings
 from voelgoed.errors import StartRefused
+from voelgoed.events.model import NewVenue, Status, Verb
 from voelgoed.jobs import worker as worker_process
 from voelgoed.journal.model import SearchFilter
 from voelgoed.telemetry import log
@@ -39,12 +41,19 @@ app = typer.Typer(
 db = typer.Typer(help="The database's schema.", no_args_is_help=True)
 org = typer.Typer(help="Organizations.", no_args_is_help=True)
 user = typer.Typer(help="People.", no_args_is_help=True)
+venue = typer.Typer(help="Venues.", no_args_is_help=True)
+event = typer.Typer(help="Events: look at them, move them through their lifecycle.", no_args_is_help=True)
 audit = typer.Typer(help="The journal of what happened.", no_args_is_help=True)
-for name, group in (("db", db), ("org", org), ("user", user), ("audit", audit)):
+for name, group in (("db", db), ("org", org), ("user", user), ("venue", venue), ("event", event), ("audit", audit)):
     app.add_typer(group, name=name)
 
 Workers = Annotated[int | None, typer.Option(help="Web processes. [default: VOELGOED_WORKERS or 1]", min=1, max=64)]
 Port = Annotated[int | None, typer.Option(help="Port; 0 picks a free one. [default: VOELGOED_PORT or 8600]", min=0)]
+OrgArgument = Annotated[str, typer.Argument(metavar="ORG", help="The organization's address.")]
+EventArgument = Annotated[str, typer.Argument(metavar="EVENT", help="The event's address.")]
+Reason = Annotated[str, typer.Option(help="Why; it stands in the journal.")]
+NeededReason = Annotated[str, typer.Option(help="Why; it stands in the journal.", show_default=False)]
+When = Annotated[str, typer.Option(help="By the clock of the venue: 2027-03-12 19:30.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, for programs.")]
 
 
@@ -178,6 +187,138 @@ def dismiss(email: str, role: PlatformRole) -> None:
     run_to_end(accounts_command.dismiss(_settings("user"), email=email, role=Role(role)))
 
 
+@venue.command("list")
+def list_venues(organization: OrgArgument, *, as_json: AsJson = False) -> None:
+    """An organization's venues."""
+    run_to_end(events_command.list_venues(_settings("venue"), organization=organization, as_json=as_json))
+
+
+@venue.command("create")
+def create_venue(
+    organization: OrgArgument,
+    slug: Annotated[str, typer.Argument(help="The venue's address.")],
+    name: Annotated[str, typer.Argument(help="Its name.")],
+    timezone: Annotated[str, typer.Option(help="A region's name, such as Africa/Johannesburg.")],
+    capacity: Annotated[int, typer.Option(help="How many people it holds at most.", min=0, max=1_000_000)],
+) -> None:
+    """Make a venue."""
+    new = NewVenue(name=name, slug=slug, timezone=timezone, max_capacity=capacity)
+    run_to_end(events_command.create_venue(_settings("venue"), organization=organization, new=new))
+
+
+@event.command("list")
+def list_events(
+    organization: OrgArgument,
+    status: Annotated[list[Status] | None, typer.Option(help="Only these; may be given several times.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """An organization's events in the order of time; archived ones when asked for."""
+    run_to_end(
+        events_command.list_events(
+            _settings("event"), organization=organization, statuses=status or (), as_json=as_json
+        )
+    )
+
+
+@event.command("show")
+def show_event(organization: OrgArgument, slug: EventArgument, *, as_json: AsJson = False) -> None:
+    """One event, with what can be done to it."""
+    run_to_end(events_command.show_event(_settings("event"), organization=organization, slug=slug, as_json=as_json))
+
+
+@event.command("create")
+def create_event(
+    organization: OrgArgument,
+    slug: EventArgument,
+    name: Annotated[str, typer.Argument(help="Its name.")],
+    venue_slug: Annotated[str, typer.Option("--venue", help="The venue's address.")],
+    start: When,
+    end: When,
+    *,
+    sale_start: When = "",
+    sale_end: When = "",
+    capacity: Annotated[int | None, typer.Option(min=0, max=1_000_000, help="At most so many people.")] = None,
+) -> None:
+    """Make an event; it begins as a draft."""
+    times = {"start_at": start, "end_at": end, "sale_start_at": sale_start, "sale_end_at": sale_end}
+    run_to_end(
+        events_command.create_event(
+            _settings("event"),
+            organization=organization,
+            venue=venue_slug,
+            name=name,
+            slug=slug,
+            times=times,
+            capacity=capacity,
+        )
+    )
+
+
+@event.command("publish")
+def publish_event(organization: OrgArgument, slug: EventArgument, reason: Reason = "") -> None:
+    """Show it to everybody."""
+    _move(organization, slug, Verb.PUBLISH, reason)
+
+
+@event.command("unpublish")
+def unpublish_event(organization: OrgArgument, slug: EventArgument, reason: Reason = "") -> None:
+    """Make it a draft again."""
+    _move(organization, slug, Verb.UNPUBLISH, reason)
+
+
+@event.command("go-live")
+def go_live(organization: OrgArgument, slug: EventArgument, reason: Reason = "") -> None:
+    """It has begun: scans count."""
+    _move(organization, slug, Verb.GO_LIVE, reason)
+
+
+@event.command("end")
+def end_event(organization: OrgArgument, slug: EventArgument, reason: Reason = "") -> None:
+    """It is over."""
+    _move(organization, slug, Verb.END, reason)
+
+
+@event.command("cancel")
+def cancel_event(organization: OrgArgument, slug: EventArgument, reason: NeededReason) -> None:
+    """It does not take place."""
+    _move(organization, slug, Verb.CANCEL, reason)
+
+
+@event.command("archive")
+def archive_event(organization: OrgArgument, slug: EventArgument, reason: Reason = "") -> None:
+    """Put it away."""
+    _move(organization, slug, Verb.ARCHIVE, reason)
+
+
+@event.command("postpone")
+def postpone_event(
+    organization: OrgArgument,
+    slug: EventArgument,
+    reason: NeededReason,
+    public_reason: Annotated[str, typer.Option(help="What the public is told: weather, illness, or a sentence.")] = "",
+    start: When = "",
+    end: When = "",
+    sale_end: When = "",
+) -> None:
+    """It takes place later; without --start nobody knows when, and nothing is sold."""
+    times = {"start_at": start, "end_at": end, "sale_end_at": sale_end}
+    _move(organization, slug, Verb.POSTPONE, reason, times, public_reason)
+
+
+@event.command("reschedule")
+def reschedule_event(
+    organization: OrgArgument,
+    slug: EventArgument,
+    reason: NeededReason,
+    start: When,
+    end: When = "",
+    sale_end: When = "",
+) -> None:
+    """Give it another date; as long as before, and on sale until it begins, unless said otherwise."""
+    _move(organization, slug, Verb.RESCHEDULE, reason, {"start_at": start, "end_at": end, "sale_end_at": sale_end})
+
+
 @audit.command("search")
 def search_audit(
     organization: Annotated[str, typer.Option("--org", help="The organization's address.")],
@@ -204,6 +345,27 @@ def search_audit(
         accounts_command.on_database(settings, audit_command.search, slug=organization, asked=asked, limit=limit)
     )
     audit_command.show(facts, as_json=as_json)
+
+
+def _move(
+    organization: str,
+    slug: str,
+    verb: Verb,
+    reason: str,
+    times: dict[str, str] | None = None,
+    postponement_reason: str = "",
+) -> None:
+    run_to_end(
+        events_command.move_event(
+            _settings("event"),
+            organization=organization,
+            slug=slug,
+            verb=verb,
+            reason=reason,
+            times=times,
+            postponement_reason=postponement_reason,
+        )
+    )
 
 
 def _settings(process: str, **over: object) -> Settings:

@@ -21,6 +21,7 @@ class Context:
 
     services: Services
     call: Call
+    token: str | None
     csrf_token: str | None
     parameters: Mapping[str, str]
     body: bytes
@@ -37,6 +38,18 @@ Caller = Annotated[Context, Depends(context_of)]
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=KEY_CHARS_MAX, pattern=r"^[\x21-\x7e]+$")
 ]
+
+IfMatch = Annotated[str | None, Header(alias="If-Match", pattern=r'^(\*|"[1-9]\d{0,8}")$')]
+
+
+def seen(if_match: str | None) -> int | None:
+    """The version that the caller has seen; None is whichever there is."""
+    return None if if_match in (None, "*") else int(if_match.strip('"'))
+
+
+def etag(version: int) -> str:
+    """How a version is named in a header."""
+    return f'"{version}"'
 
 
 def once(key: str | None, context: Context, verb: str) -> Once | None:

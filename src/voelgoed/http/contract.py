@@ -1,6 +1,6 @@
 """The HTTP contract as a document, with every refusal each route can give.
 
-`python -m voelgoed.http.contract FOLDER` writes it there, and the table of permissions into `docs`.
+`python -m voelgoed.http.contract FOLDER` writes it there, and the tables of permissions and states into `docs`.
 """
 
 import json
@@ -17,6 +17,7 @@ from voelgoed.accounts import permissions
 from voelgoed.accounts.model import Role
 from voelgoed.accounts.permissions import ALLOWED, PermissionDenied, Unauthorized
 from voelgoed.errors import Busy, DomainError, OutcomeUnknown
+from voelgoed.events import rules
 from voelgoed.http.declared import all_routes, declare
 from voelgoed.http.guard import Route
 from voelgoed.http.hot import HOT, HotRoute
@@ -129,6 +130,7 @@ def main() -> None:
     root = Path(sys.argv[1])
     (root / "openapi.json").write_text(text())
     (root / "docs" / "permissions.md").write_text(permissions.document())
+    (root / "docs" / "states" / "event.md").write_text(rules.document())
 
 
 if __name__ == "__main__":

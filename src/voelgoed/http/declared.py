@@ -16,7 +16,7 @@ from voelgoed.http.context import SCOPE_KEY
 from voelgoed.http.guard import RULES, Route
 from voelgoed.http.hot import HOT
 from voelgoed.http.problems import AddressUnknown, Problem, RequestInvalid
-from voelgoed.http.routes import audit, auth, health, me, members, platform, storefronts
+from voelgoed.http.routes import audit, auth, events, feed, health, me, members, platform, storefronts, venues
 
 DESCRIPTION = "Seat reservation and events: venues, layouts, live maps, holds, tickets and gates."
 ROUTERS = (
@@ -25,6 +25,9 @@ ROUTERS = (
     auth.router,
     me.router,
     members.router,
+    venues.router,
+    events.router,
+    feed.router,
     audit.router,
     platform.router,
 )

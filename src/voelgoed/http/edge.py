@@ -142,6 +142,9 @@ class Edge:
             await answer.send_whole(await found.route.hot(context))
             return
         scope[SCOPE_KEY] = context
+        if answer.method == "HEAD" and found.route.rule.is_stream:  # it would never end, and send nothing
+            await answer.send_whole(Whole(200, b"", ((b"content-type", b"text/event-stream"),)))
+            return
         if answer.method == "HEAD":
             scope["method"] = "GET"
         await self._declared(scope, _replay(context.body, receive), answer.pass_on)
@@ -168,6 +171,7 @@ class Edge:
                 ip=_client_ip(scope, headers, self._proxies),
                 user_agent=headers.get(b"user-agent", b"").decode("latin-1")[:USER_AGENT_CHARS_MAX] or None,
             ),
+            token=token,
             csrf_token=csrf,
             parameters=found.parameters,
             body=b"" if answer.method in SAFE_METHODS else await self._body(headers, receive, rule.body_bytes_max),
@@ -230,11 +234,9 @@ class Answer:
 
     async def send_whole(self, answer: "Whole") -> None:
         """Send a hot route's answer."""
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(answer.body)),
-            *answer.headers,
-        ]
+        headers = [(b"content-length", b"%d" % len(answer.body)), *answer.headers]
+        if not any(name == b"content-type" for name, _ in answer.headers):
+            headers.append((b"content-type", b"application/json"))
         await self.pass_on({"type": "http.response.start", "status": answer.status, "headers": headers})
         await self.pass_on({"type": "http.response.body", "body": answer.body})
 

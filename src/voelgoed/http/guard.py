@@ -22,13 +22,16 @@ class Rule:
     action: Action
     errors: Sequence[type[DomainError]] = ()
     body_bytes_max: int = BODY_BYTES_MAX
+    is_stream: bool = False
 
 
-def guarded(action: Action, *errors: type[DomainError], body_bytes_max: int = BODY_BYTES_MAX) -> Callable[[F], F]:
+def guarded(
+    action: Action, *errors: type[DomainError], body_bytes_max: int = BODY_BYTES_MAX, is_stream: bool = False
+) -> Callable[[F], F]:
     """Give an endpoint its rule."""
 
     def mark(endpoint: F) -> F:
-        RULES[endpoint] = Rule(action=action, errors=errors, body_bytes_max=body_bytes_max)
+        RULES[endpoint] = Rule(action=action, errors=errors, body_bytes_max=body_bytes_max, is_stream=is_stream)
         return endpoint
 
     return mark

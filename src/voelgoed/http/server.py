@@ -43,6 +43,7 @@ async def run(settings: Settings) -> None:
             beside.create_task(loop.run(closing), name=loop.name)
         beside.create_task(services.sessions.follow_revocations(closing))
         beside.create_task(services.cache.follow(closing))
+        beside.create_task(services.feed.run(closing))
         edge = create_app(services, closing)
         is_idle = lambda: edge.in_flight_count == 0  # noqa: E731 - said once, here
         try:

@@ -14,6 +14,7 @@ import msgspec
 
 from voelgoed.accounts import idempotency, sessions, signing
 from voelgoed.db import Conn, Database
+from voelgoed.events import timekeeper
 from voelgoed.jobs import upkeep
 from voelgoed.jobs.install import queries_on
 from voelgoed.journal import origins
@@ -21,7 +22,7 @@ from voelgoed.wiring import Services
 
 SEND_PASSWORD_RESET = "send_password_reset"  # noqa: S105 - the name of a job
 PAYLOAD_BYTES_MAX = 64 * 1024
-HOURLY, DAILY = "23 * * * *", "17 3 * * *"
+EVERY_MINUTE, HOURLY, DAILY = "* * * * *", "23 * * * *", "17 3 * * *"
 """Cron in UTC; not on the full hour, when everything else on a machine runs."""
 
 
@@ -68,9 +69,15 @@ async def send_password_reset(services: Services, payload: bytes) -> None:
         await services.mailer.send(mail)
 
 
+async def advance_events(services: Services, _payload: bytes) -> None:
+    """Let events that leave it to the clock go live and end."""
+    await timekeeper.advance(services.db, services.catalogue)
+
+
 def known_jobs() -> Sequence[tuple[Job, str | None]]:
     """Every job, and when it comes by itself."""
     return [
+        (Job(name="advance_events", run=advance_events, timeout_s=55.0), EVERY_MINUTE),
         (on_database("purge_idempotency", idempotency.purge), HOURLY),
         (on_database("purge_job_records", upkeep.purge), DAILY),
         (on_database("purge_origins", origins.purge), DAILY),

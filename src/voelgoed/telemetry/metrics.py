@@ -70,6 +70,16 @@ REACTIONS_FAILED = _counter("reactions_failed_total", "Reactions to a fact that 
 FACTS_RECORDED = _counter("facts_recorded_total", "Facts written to the journal", "kind")
 SESSION_LOOKUPS = _counter("session_lookups_total", "Sessions asked for, by where they were found", "found_in")
 LOGIN_ATTEMPTS = _counter("login_attempts_total", "Tries to sign in, by outcome", "outcome")
+EVENT_MOVES = _counter("event_moves_total", "Changes of events' status or date", "verb", "old", "new")
+EVENT_ANOMALIES = _counter("event_anomalies_total", "Events whose times a person should look at", "kind")
+FEED_WATCHERS = Gauge(
+    "feed_watchers",
+    "Streams of organizations' feeds that are open",
+    namespace=PREFIX,
+    registry=REGISTRY,
+    multiprocess_mode="livesum",
+)
+FEED_DROPPED = _counter("feed_dropped_total", "Streams that could not keep up and were told to start over")
 DB_ACQUIRED = _counter("db_connections_acquired_total", "Connections taken from the pool")
 DB_BUSY = _counter("db_busy_total", "Work refused because the database did not take it in time")
 

@@ -13,8 +13,12 @@ from voelgoed.accounts.platform import ApprovalRequired
 from voelgoed.accounts.refusals import OrganizationInvalid, SlugTaken
 from voelgoed.accounts.roles import MemberNotFound, RoleChangeRefused
 from voelgoed.accounts.signing import OrganizationNotFound
-from voelgoed.http.context import Caller
+from voelgoed.events import platform as event_platform
+from voelgoed.events.model import Order, Verb
+from voelgoed.events.refusals import EventTimesInvalid
+from voelgoed.http.context import Caller, IfMatch, seen
 from voelgoed.http.guard import guarded
+from voelgoed.http.routes.events import MOVE_ERRORS, EventView, PostponeBody, event_view
 from voelgoed.http.routes.members import MemberRole, MemberView
 from voelgoed.http.shapes import LIMIT, NO_NUL, Body, Cursor, Data, Limit, Listed, Name, ReasonText, Slug, View
 from voelgoed.ids import OrganizationId, UserId
@@ -53,6 +57,12 @@ class RoleInterventionBody(InterventionBody):
     """What somebody shall be, and why."""
 
     role: MemberRole
+
+
+class PostponeInterventionBody(PostponeBody):
+    """Why, for a tenant_manager on whose word, and the new date if it is known."""
+
+    tenant_approval_reference: Approval | None = None
 
 
 @router.get("")
@@ -108,6 +118,52 @@ async def set_member_role(org_id: UUID, user_id: UUID, body: RoleInterventionBod
         approval=body.tenant_approval_reference,
     )
     return Data(data=MemberView.model_validate(member))
+
+
+@router.get("/{org_id}/events")
+@guarded(Action.PLATFORM_SEE_EVENTS, CursorInvalid)
+async def list_organization_events(
+    org_id: UUID, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT
+) -> Listed[EventView]:
+    """An organization's events, whatever their status."""
+    page = await event_platform.list_events(
+        caller.services.db, caller.call, OrganizationId(org_id), cursor=cursor, limit=limit
+    )
+    return Listed(data=[event_view(one) for one in page.items], next_cursor=page.next_cursor)
+
+
+@router.post("/{org_id}/events/{event_id}/cancel")
+@guarded(Action.PLATFORM_MOVE_EVENTS, *MOVE_ERRORS, ApprovalRequired)
+async def cancel_event(
+    org_id: UUID, event_id: UUID, body: InterventionBody, caller: Caller, if_match: IfMatch = None
+) -> Data[EventView]:
+    """Cancel an event for safety, abuse or the law, or because its organization asked for it."""
+    order = Order(verb=Verb.CANCEL, reason=body.reason, approval=body.tenant_approval_reference, version=seen(if_match))
+    return await _intervene(org_id, event_id, order, caller)
+
+
+@router.post("/{org_id}/events/{event_id}/postpone")
+@guarded(Action.PLATFORM_MOVE_EVENTS, *MOVE_ERRORS, EventTimesInvalid, ApprovalRequired)
+async def postpone_event(
+    org_id: UUID, event_id: UUID, body: PostponeInterventionBody, caller: Caller, if_match: IfMatch = None
+) -> Data[EventView]:
+    """Postpone an event for safety, abuse or the law, or because its organization asked for it."""
+    order = Order(
+        verb=Verb.POSTPONE,
+        reason=body.reason,
+        approval=body.tenant_approval_reference,
+        version=seen(if_match),
+        new_date=body.new_date(),
+        postponement_reason=body.postponement_reason,
+    )
+    return await _intervene(org_id, event_id, order, caller)
+
+
+async def _intervene(org_id: UUID, event_id: UUID, order: Order, caller: Caller) -> Data[EventView]:
+    moved = await event_platform.intervene(
+        caller.services.db, caller.services.catalogue, caller.call, OrganizationId(org_id), event_id, order
+    )
+    return Data(data=event_view(moved))
 
 
 async def _set_suspended(

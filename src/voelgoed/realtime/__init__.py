@@ -1,0 +1,1 @@
+"""Committed facts on their way to whoever watches."""
