@@ -9,7 +9,7 @@ export default defineConfig(({ mode }) => ({
 		svelte({ configFile: false }),
 		// The first page carries the session, the router and every sentence in two languages, so that a refusal can be
 		// said without asking the server for words. The screens of the account come when they are opened.
-		precompress({ firstGzipMax: 60 * 1024, totalGzipMax: 90 * 1024 }),
+		precompress({ firstGzipMax: 60 * 1024, totalGzipMax: 150 * 1024 }),
 	],
 	server: { proxy: { '/api': SERVER, '/healthz': SERVER, '/readyz': SERVER } },
 	build: {

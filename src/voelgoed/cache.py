@@ -9,7 +9,7 @@ import contextlib
 import functools
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -70,6 +70,7 @@ class Ask:
     version: str
     ttl_s: float
     kind: Any
+    is_hot_only: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,11 +96,13 @@ class Cache:
             getsizeof=lambda hot: hot.weight,
         )
 
-    async def get_or_load(self, key: str, version: str, ttl_s: float, load: Load[T], *, kind: type[T]) -> T:
+    async def get_or_load(
+        self, key: str, version: str, ttl_s: float, load: Load[T], *, kind: type[T], is_hot_only: bool = False
+    ) -> T:
         """The value of this key in this version: from memory, else from Redis, else from `load`, once for all who ask.
 
         `load` runs in a task of its own: a caller that is cancelled leaves the others their answer. What it raises
-        reaches all of them and is not kept.
+        reaches all of them and is not kept. `is_hot_only` leaves Redis out: for what is read anew every moment.
         """
         assert KEY_FORM.fullmatch(key), key
         assert ttl_s > 0
@@ -109,17 +112,25 @@ class Cache:
             value: T = hot.value
             return value
         metrics.CACHE_LOOKUPS.labels("hot", "miss").inc()
-        return await self._join(Ask(key=key, version=version, ttl_s=ttl_s, kind=kind), load)
+        ask = Ask(key=key, version=version, ttl_s=ttl_s, kind=kind, is_hot_only=is_hot_only)
+        return await self._join(ask, load)
 
-    async def invalidate(self, key: str) -> None:
-        """Forget a key: here at once, in Redis and in the other processes as far as Redis can be reached."""
-        assert KEY_FORM.fullmatch(key), key
-        self.drop(key)
+    async def invalidate(self, *keys: str, then: Sequence[tuple[str, bytes]] = ()) -> None:
+        """Forget keys: here at once, in Redis and in the other processes as far as Redis can be reached.
+
+        `then` are messages to channels, sent behind it on the same way: whoever hears one finds the keys gone.
+        """
+        for key in keys:
+            assert KEY_FORM.fullmatch(key), key
+            self.drop(key)
 
         def tell(client: Any) -> Awaitable[list[object]]:
             pipeline = client.pipeline(transaction=False)
-            pipeline.delete(key)
-            pipeline.publish(INVALIDATE_CHANNEL, key.encode())
+            pipeline.delete(*keys)
+            for key in keys:
+                pipeline.publish(INVALIDATE_CHANNEL, key.encode())
+            for channel, message in then:
+                pipeline.publish(channel, message)
             answers: Awaitable[list[object]] = pipeline.execute()
             return answers
 
@@ -176,7 +187,7 @@ class Cache:
                 del self._flights[key]
 
     async def _find(self, ask: Ask, load: Load[T], flight: Flight) -> T:
-        found = await self._read_warm(ask)
+        found = None if ask.is_hot_only else await self._read_warm(ask)
         if found is not None:
             value, size = found
             metrics.CACHE_LOOKUPS.labels("warm", "hit").inc()
@@ -186,7 +197,8 @@ class Cache:
         loaded = await load()
         encoded = msgspec.msgpack.encode(loaded)
         self._keep_hot(ask, loaded, len(encoded), flight)
-        self._keep_warm(ask, encoded, flight)
+        if not ask.is_hot_only:
+            self._keep_warm(ask, encoded, flight)
         return loaded
 
     async def _read_warm(self, ask: Ask) -> tuple[Any, int] | None:

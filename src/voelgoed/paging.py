@@ -73,6 +73,22 @@ def after_moment(cursor: str | None) -> tuple[datetime, UUID] | None:
     return moment, UUID(bytes=data[8:])
 
 
+def page_by_number(found: Sequence[T], limit: int, number_of: Callable[[T], int]) -> Page[T]:
+    """The same for a list that is counted, latest first."""
+    items = found[:limit]
+    return Page(items, encode(number_of(items[-1]).to_bytes(4, "big")) if len(found) > limit else None)
+
+
+def after_number(cursor: str | None) -> int | None:
+    """The number before which the page begins."""
+    if cursor is None:
+        return None
+    data = decode(cursor)
+    if len(data) != 4 or data[0] >= 0x80:  # noqa: PLR2004 - a positive integer of PostgreSQL
+        raise CursorInvalid
+    return int.from_bytes(data, "big")
+
+
 def encode(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 

@@ -23,6 +23,7 @@ from voelgoed.errors import StartRefused
 from voelgoed.events.catalogue import Catalogue
 from voelgoed.realtime.feed import Feed
 from voelgoed.redis import RedisLink
+from voelgoed.seating.studio import Studio
 from voelgoed.telemetry import log
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class Services:
     mailer: Mailer
     catalogue: Catalogue
     feed: Feed
+    studio: Studio
 
 
 @contextlib.asynccontextmanager
@@ -104,8 +106,9 @@ def build_services(settings: Settings, db: Database, link: RedisLink, secret_key
         sessions=sessions,
         door=door,
         mailer=ConsoleMailer(),
-        catalogue=Catalogue(db, cache, link),
+        catalogue=Catalogue(db, cache),
         feed=Feed(db, link),
+        studio=Studio(db, cache),
     )
 
 

@@ -10,7 +10,24 @@ from voelgoed.db import Connection, load_queries
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "voelgoed"
 FILES = sorted(PACKAGE.glob("*/queries.sql"))
-TENANT_TABLES = {"journal", "origins", "org_members", "memberships", "idempotency_keys", "api_keys"}
+TENANT_TABLES = {
+    "journal",
+    "origins",
+    "org_members",
+    "memberships",
+    "idempotency_keys",
+    "api_keys",
+    "venues",
+    "gates",
+    "events",
+    "event_catalogues",
+    "layouts",
+    "layout_seats",
+    "layout_versions",
+    "layout_zones",
+    "seats",
+    "seat_groups",
+}
 QUERIES = [(file, name, sql) for file in FILES for name, sql in load_queries(file).items()]
 
 

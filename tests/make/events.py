@@ -44,7 +44,7 @@ def call_of(organization: Organization, role: Role = Role.OWNER, user_id: UUID |
 
 def catalogue_of(db: Database, link: RedisLink) -> Catalogue:
     """A process's catalogue, as the wiring makes it."""
-    return Catalogue(db, Cache(link=link), link)
+    return Catalogue(db, Cache(link=link))
 
 
 async def make_venue(db: Database, organization: Organization, **fields: Any) -> Venue:

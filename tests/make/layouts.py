@@ -1,13 +1,19 @@
 """Layouts for tests: a small document to break, values from it, and any layout at all."""
 
 import copy
+import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
 
 from hypothesis import strategies as st
 
+from voelgoed.cache import Cache
+from voelgoed.db import Database
+from voelgoed.events.model import OPERATOR, Venue
+from voelgoed.redis import RedisLink
+from voelgoed.seating import versions
 from voelgoed.seating.document import read_layout
 from voelgoed.seating.model import (
     AccessMode,
@@ -20,9 +26,11 @@ from voelgoed.seating.model import (
     Seat,
     Shape,
     ShapeKind,
+    Version,
     Zone,
     ZoneType,
 )
+from voelgoed.seating.studio import Studio
 
 LAYOUT_ID = LayoutId(UUID("01933b5c-7c1e-7d3a-9f00-1234567890ab"))
 OTHER_LAYOUT_ID = LayoutId(UUID("01933b5c-7c1e-7d3b-9f00-1234567890ab"))
@@ -112,104 +120,97 @@ def seat(place: int, **over: Any) -> Seat:
     return Seat(**{**values, **over})
 
 
-TEXTS = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S"]), min_size=1, max_size=8)
+TEXTS = st.sampled_from(["A", "Ê 1", "0", "007", "x-1", "“q”", "=1+1", "a,b;c", "'", "日本"])
 POINTS = st.tuples(st.integers(-5_000, 5_000), st.integers(-5_000, 5_000))
-METADATA = st.dictionaries(TEXTS, st.none() | st.booleans() | st.integers(-9, 9) | TEXTS, max_size=3)
+METADATA: st.SearchStrategy[Mapping[str, object]] = st.sampled_from(
+    [{}, {"a": 1}, {"b": None, "a": [True, "x", {"c": -1.5}]}]
+)
+CODE_STYLES = st.sampled_from(["S-A-{}", "{}", "x{:04}", "Ü {}", "{}b", "=-{}", "9{}"])
+STEPS = st.sampled_from([(50, 0), (-7, 3), (0, 1), (49, -1)])
 
 
 @st.composite
 def layouts(draw: st.DrawFn) -> Layout:
-    """Any layout that is valid, within small numbers."""
-    codes = iter(draw(st.lists(TEXTS, min_size=60, max_size=60, unique=True)))
-    points = iter(draw(st.lists(POINTS, min_size=60, max_size=60, unique=True)))
-    zone_codes = draw(st.lists(TEXTS, min_size=1, max_size=3, unique=True))
-    zones = [draw(_zones(code, lambda: next(codes), lambda: next(points))) for code in zone_codes]
-    outline = tuple(draw(st.lists(POINTS, min_size=3, max_size=5)))
-    shapes = (Shape(kind=draw(st.sampled_from(ShapeKind)), label="Shape", outline=outline),)
+    """Any layout that is valid, within small numbers: odd texts, gaps, breaks, pairs, groups."""
+    count = draw(st.integers(1, 3))
+    outline = tuple(draw(st.lists(POINTS, min_size=3, max_size=4)))
+    shape = Shape(kind=draw(st.sampled_from(ShapeKind)), label="Shape", outline=outline)
+    numbers = itertools.count(draw(st.integers(0, 3)))
     return Layout(
         name=draw(TEXTS),
-        description=draw(st.none() | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)),
-        zones=tuple(zones),
-        shapes=draw(st.sampled_from([(), shapes])),
+        description=draw(st.none() | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9)),
+        zones=tuple(draw(_zones(f"{draw(TEXTS)}{index}", numbers)) for index in range(count)),
+        shapes=draw(st.sampled_from([(), (shape,)])),
     )
 
 
 @st.composite
-def _zones(draw: st.DrawFn, code: str, next_code: Callable[[], str], next_point: Callable[[], tuple[int, int]]) -> Zone:
+def _zones(draw: st.DrawFn, code: str, numbers: Iterator[int]) -> Zone:
     zone_type = draw(st.sampled_from(ZoneType))
     is_vip = zone_type in (ZoneType.VIP_RESERVED, ZoneType.VIP_STANDING)
     mode = draw(st.sampled_from([one for one in AccessMode if one is not AccessMode.PUBLIC or not is_vip]))
     is_reserved = zone_type in (ZoneType.RESERVED_SEATING, ZoneType.VIP_RESERVED)
     labels = draw(st.lists(TEXTS, min_size=1, max_size=3, unique=True)) if is_reserved else []
-    rows = tuple(draw(_rows(label, next_code, next_point)) for label in labels)
-    seats = [seat for row in rows for seat in row.seats]
-    free = [seat.code for seat in seats]
-    groups = []
-    if free and draw(st.booleans()):
-        members = tuple(draw(st.permutations(free)))[: draw(st.integers(1, len(free)))]
-        kind = draw(st.sampled_from([kind for kind in GroupKind if kind is not GroupKind.WHEELCHAIR_PAIR]))
-        groups.append(Group(code=f"{code}-g", kind=kind, label="G", seat_codes=members, metadata=draw(METADATA)))
+    rows = tuple(draw(_rows(label, numbers)) for label in labels)
+    codes = [seat.code for row in rows for seat in row.seats]
+    members = tuple(codes[draw(st.integers(0, 3)) :: -1] if draw(st.integers(0, 1)) else codes[:2])
+    kind = draw(st.sampled_from([kind for kind in GroupKind if kind is not GroupKind.WHEELCHAIR_PAIR]))
+    group = Group(code=f"{code}-g", kind=kind, label="G", seat_codes=members, metadata=draw(METADATA))
     return Zone(
         code=code,
         name=draw(TEXTS),
         zone_type=zone_type,
-        capacity=len(seats) if is_reserved else draw(st.integers(1, 1_000)),
+        capacity=len(codes) if is_reserved else draw(st.integers(1, 1_000)),
         access_mode=mode,
         membership_tier="gold" if mode is AccessMode.MEMBERSHIP_TIER else None,
         allowed_roles=("staff", "owner") if mode is AccessMode.ROLE_BASED else (),
         focal_point=draw(st.none() | POINTS),
-        outline=tuple(draw(st.sampled_from([(), ((0, 0), (9, 0), (9, 9))]))),
+        outline=draw(st.sampled_from([(), ((0, 0), (9, 0), (9, 9))])),
         metadata=draw(METADATA),
         rows=rows,
-        groups=tuple(groups),
+        groups=(group,) if members else (),
     )
 
 
 @st.composite
-def _rows(draw: st.DrawFn, label: str, next_code: Callable[[], str], next_point: Callable[[], tuple[int, int]]) -> Row:
-    """A row with gaps, breaks, odd labels, and perhaps a wheelchair space with companions."""
-    count = draw(st.integers(1, 6))
-    labels = draw(st.lists(TEXTS, min_size=count, max_size=count, unique=True))
-    position, segment = 0, 0
-    seats: list[Seat] = []
-    space = draw(st.none() | st.integers(0, count - 1))
-    space_code: str | None = None
-    codes = [next_code() for _ in range(count)]
-    if space is not None:
-        space_code = codes[space]
-    for place in range(count):
-        position += draw(st.integers(1, 3))
-        segment += place > 0 and draw(st.booleans())
-        x, y = next_point()
-        number = draw(st.integers(0, 200))
-        category = Category.WHEELCHAIR if place == space else Category.STANDARD
-        if space is not None and place != space and abs(place - space) == 1 and draw(st.booleans()):
-            category = Category.COMPANION
+def _rows(draw: st.DrawFn, label: str, numbers: Iterator[int]) -> Row:
+    """A row with gaps, breaks, odd labels, and perhaps a wheelchair space with companions beside it."""
+    gaps = draw(st.lists(st.sampled_from([(1, 0), (1, 0), (1, 1), (2, 0), (3, 1)]), min_size=1, max_size=6))
+    style, (step_x, step_y) = draw(CODE_STYLES), draw(STEPS)
+    first, step = draw(st.integers(0, 200)), draw(st.sampled_from([-1, 0, 1, 2]))
+    labels = draw(st.sampled_from([lambda _, number: str(number), lambda place, _: f"{place}L", "{1}-{0}".format]))
+    space = draw(st.none() | st.integers(0, len(gaps) - 1))
+    companions = {place for place in (-1, 1) if draw(st.booleans())}
+    taken = [next(numbers) for _ in gaps]
+    codes = [style.format(number) + f"~{number}" for number in taken]
+    seats = []
+    position = segment = 0
+    for place, (gap, is_break) in enumerate(gaps):
+        position, segment = position + gap, segment + (is_break if place else 0)
+        number = max(0, first + step * place)
+        is_companion = space is not None and place - space in companions
+        category = Category.WHEELCHAIR if place == space else Category.COMPANION if is_companion else Category.STANDARD
         seats.append(
             Seat(
                 code=codes[place],
                 number=number,
-                label=draw(st.sampled_from([labels[place], f"{place}#{number}"[:10]])),
+                label=labels(place, number) if step > 0 else f"{place}",
                 position=position,
                 segment=segment,
-                x=x,
-                y=y,
+                x=taken[place] * 1_000 + step_x * place,
+                y=step_y * place,
                 category=category,
-                companion_of=space_code if category is Category.COMPANION else None,
+                companion_of=codes[space] if is_companion and space is not None else None,
             )
         )
-    return Row(label=label, seats=tuple(_with_unique_labels(seats)))
-
-
-def _with_unique_labels(seats: Sequence[Seat]) -> list[Seat]:
-    labels = [seat.label for seat in seats]
-    if len(set(labels)) == len(labels):
-        return list(seats)
-    return [
-        Seat(**{name: getattr(seat, name) for name in seat.__struct_fields__} | {"label": f"{place}"})
-        for place, seat in enumerate(seats)
-    ]
+    return Row(label=label, seats=tuple(seats))
 
 
 def _key(target: object, step: str) -> Any:
     return int(step) if isinstance(target, list) else step
+
+
+async def make_layout(db: Database, venue: Venue, layout: Layout | None = None) -> Version:
+    """A layout at a venue, with its first version a draft."""
+    studio = Studio(db, Cache(link=RedisLink("redis://127.0.0.1:1")))  # nothing is read from it
+    return await versions.create_layout(studio, venue.organization_id, venue.id, layout or small_layout(), by=OPERATOR)

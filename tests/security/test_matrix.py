@@ -10,11 +10,15 @@ import httpx2
 import pytest
 
 from tests.make.accounts import Person, make_organization, make_person
+from tests.make.events import make_event, make_gate, make_venue, soon
+from tests.make.layouts import SMALL, make_layout
 from tests.make.web import Site
 from voelgoed.accounts import store, tokens
 from voelgoed.accounts.model import Role
 from voelgoed.accounts.permissions import ALLOWED, Action
 from voelgoed.db import Database
+from voelgoed.events import store as event_store
+from voelgoed.events.model import Venue
 from voelgoed.http.app import contract_route, create_app
 from voelgoed.http.declared import all_routes
 from voelgoed.ids import new_id
@@ -44,6 +48,7 @@ class World:
     asker: Person
     other: Person
     colleague: Person
+    venue: Venue
 
 
 Targets = Callable[[World], Awaitable[dict[str, UUID | str]]]
@@ -58,6 +63,7 @@ class Case:
     parameter: str = ""
     targets: Targets | None = None
     headers: dict[str, str] = field(default_factory=dict)
+    query: str = ""
     is_for_people: bool = False
 
 
@@ -132,6 +138,105 @@ async def slugs(world: World) -> dict[str, UUID | str]:
     return {"own": world.other.organization.slug, "absent": f"none-{new_id().hex}"}
 
 
+async def venues(world: World) -> dict[str, UUID | str]:
+    """The ids of venues here, elsewhere, nowhere, and deleted."""
+    removed = await make_venue(world.db, world.asker.organization)
+    async with world.db.transaction(world.asker.organization.id) as conn:
+        await event_store.remove_venue(conn, world.asker.organization.id, removed.id)
+    return {
+        "own": (await make_venue(world.db, world.asker.organization)).id,
+        "other_organization": (await make_venue(world.db, world.other.organization)).id,
+        "absent": new_id(),
+        "deleted": removed.id,
+    }
+
+
+async def gates(world: World) -> dict[str, UUID | str]:
+    """The ids of gates here, elsewhere, nowhere, and deleted."""
+    removed = await make_gate(world.db, world.venue, gate_code="GONE")
+    async with world.db.transaction(world.asker.organization.id) as conn:
+        await event_store.remove_gate(conn, world.asker.organization.id, removed.id)
+    return {
+        "own": (await make_gate(world.db, world.venue)).id,
+        "other_organization": (await make_gate(world.db, await make_venue(world.db, world.other.organization))).id,
+        "absent": new_id(),
+        "deleted": removed.id,
+    }
+
+
+def events(status: str = "draft") -> Targets:
+    """The ids of events here, elsewhere, nowhere, and deleted; those that are there have this status."""
+
+    async def made(world: World) -> dict[str, UUID | str]:
+        place = world.asker.organization
+        removed = await make_event(world.db, place, world.venue)
+        async with world.db.transaction(place.id) as conn:
+            await event_store.remove_event(conn, place.id, removed.id)
+        return {
+            "own": (await make_event(world.db, place, world.venue, status)).id,
+            "other_organization": (await make_event(world.db, world.other.organization, status=status)).id,
+            "absent": new_id(),
+            "deleted": removed.id,
+        }
+
+    return made
+
+
+async def public_events(world: World) -> dict[str, UUID | str]:
+    """The ids of events as a stranger knows them: one that is shown, none, and one that is not shown."""
+    place = world.other.organization
+    return {
+        "own": (await make_event(world.db, place, status="published")).id,
+        "absent": new_id(),
+        "deleted": (await make_event(world.db, place, status="cancelled")).id,
+    }
+
+
+async def public_addresses(world: World) -> dict[str, UUID | str]:
+    """The same by their addresses; the other organization's slug leads nowhere here."""
+    place, elsewhere = world.other.organization, world.asker.organization
+    shown = await make_event(world.db, place, status="published")
+    hidden = await make_event(world.db, place, status="cancelled")
+    return {
+        "own": f"{place.slug}/events/{shown.slug}",
+        "other_organization": f"{elsewhere.slug}/events/{shown.slug}",
+        "absent": f"{place.slug}/events/none-{new_id().hex}",
+        "deleted": f"{place.slug}/events/{hidden.slug}",
+    }
+
+
+async def platform_events(world: World) -> dict[str, UUID | str]:
+    """Events in an organization that the platform names: there, in another one, nowhere."""
+    place, elsewhere = world.other.organization, world.asker.organization
+    event = await make_event(world.db, place, status="published")
+    return {
+        "own": f"{place.id}/events/{event.id}",
+        "other_organization": f"{elsewhere.id}/events/{event.id}",
+        "absent": f"{place.id}/events/{new_id()}",
+    }
+
+
+async def layouts(world: World) -> dict[str, UUID | str]:
+    """The ids of layouts here, elsewhere and nowhere."""
+    ids: dict[str, UUID | str] = {"absent": new_id()}
+    for name, person in (("own", world.asker), ("other_organization", world.other)):
+        ids[name] = (await make_layout(world.db, await make_venue(world.db, person.organization))).layout_id
+    return ids
+
+
+def versions(between: str) -> Targets:
+    """The same, with the first version of each."""
+
+    async def targets(world: World) -> dict[str, UUID | str]:
+        return {name: f"{layout_id}{between}1" for name, layout_id in (await layouts(world)).items()}
+
+    return targets
+
+
+def version_case(**asked: Any) -> Case:
+    return Case(status=200, parameter="layout_id}/versions/{version", targets=versions("/versions/"), **asked)
+
+
 def new_account(world: World) -> dict[str, Any]:
     return {
         "organization": world.asker.organization.slug,
@@ -149,6 +254,36 @@ def new_membership(world: World) -> dict[str, Any]:
     return {"user_id": str(world.asker.user_id), "tier": "gold"}
 
 
+def new_event(world: World) -> dict[str, Any]:
+    return {
+        "venue_id": str(world.venue.id),
+        "name": "New",
+        "slug": f"new-{new_id().hex}",
+        "start_at": soon(days=1).isoformat(),
+        "end_at": soon(days=2).isoformat(),
+    }
+
+
+def new_venue(_: World) -> dict[str, Any]:
+    return {"name": "New", "slug": f"new-{new_id().hex}", "timezone": "Africa/Johannesburg", "max_capacity": 10}
+
+
+def new_gate(_: World) -> dict[str, Any]:
+    return {"gate_code": new_id().hex.upper(), "name": "New"}
+
+
+def another_venue(world: World) -> dict[str, Any]:
+    return {"reason": "a leak", "venue_id": str(world.venue.id), "consent": True}
+
+
+def another_date(_: World) -> dict[str, Any]:
+    return {"reason": "a storm", "start_at": soon(days=90).isoformat()}
+
+
+def event_case(targets: Targets, body: Callable[[World], dict[str, Any]] | None = None, status: int = 200) -> Case:
+    return Case(status=status, parameter="event_id", targets=targets, body=body)
+
+
 RULE_OF = {(route.method, route.template): route.rule for route in (*all_routes(), contract_route())}
 REASON = {"reason": "asked for by the organization", "tenant_approval_reference": "letter of 1 March"}
 CASES: dict[tuple[str, str], Case] = {
@@ -157,6 +292,11 @@ CASES: dict[tuple[str, str], Case] = {
     ("GET", "/metrics"): Case(status=200),
     ("GET", "/api/openapi.json"): Case(status=200),
     ("GET", "/api/storefronts/{slug}"): Case(status=200, parameter="slug", targets=slugs),
+    ("GET", "/api/storefronts/{slug}/events"): Case(status=200, parameter="slug", targets=slugs),
+    ("GET", "/api/storefronts/{slug}/events/{event_slug}"): Case(
+        status=200, parameter="slug}/events/{event_slug", targets=public_addresses
+    ),
+    ("GET", "/api/events/{event_id}"): event_case(public_events),
     ("POST", "/api/auth/login"): Case(status=401, body=wrong_credentials),
     ("POST", "/api/auth/register"): Case(status=201, body=new_account),
     ("POST", "/api/auth/guest"): Case(status=201, body=lambda w: {"organization": w.asker.organization.slug}),
@@ -200,6 +340,68 @@ CASES: dict[tuple[str, str], Case] = {
     ("DELETE", "/api/admin/api-keys/{key_id}"): Case(
         status=204, parameter="key_id", targets=api_keys, is_for_people=True
     ),
+    ("GET", "/api/admin/venues"): Case(status=200),
+    ("POST", "/api/admin/venues"): Case(status=201, body=new_venue),
+    ("GET", "/api/admin/venues/{venue_id}"): Case(status=200, parameter="venue_id", targets=venues),
+    ("PATCH", "/api/admin/venues/{venue_id}"): Case(
+        status=200, parameter="venue_id", targets=venues, body=lambda _: {"name": "Other"}
+    ),
+    ("DELETE", "/api/admin/venues/{venue_id}"): Case(status=204, parameter="venue_id", targets=venues),
+    ("GET", "/api/admin/venues/{venue_id}/gates"): Case(status=200, parameter="venue_id", targets=venues),
+    ("POST", "/api/admin/venues/{venue_id}/gates"): Case(
+        status=201, parameter="venue_id", targets=venues, body=new_gate
+    ),
+    ("GET", "/api/admin/gates/{gate_id}"): Case(status=200, parameter="gate_id", targets=gates),
+    ("PATCH", "/api/admin/gates/{gate_id}"): Case(
+        status=200, parameter="gate_id", targets=gates, body=lambda _: {"name": "Other"}
+    ),
+    ("DELETE", "/api/admin/gates/{gate_id}"): Case(status=204, parameter="gate_id", targets=gates),
+    ("POST", "/api/admin/gates/{gate_id}/open"): Case(
+        status=200, parameter="gate_id", targets=gates, body=lambda _: {}
+    ),
+    ("POST", "/api/admin/gates/{gate_id}/close"): Case(
+        status=200, parameter="gate_id", targets=gates, body=lambda _: {}
+    ),
+    ("GET", "/api/admin/event-policy"): Case(status=200),
+    ("PUT", "/api/admin/event-policy"): Case(status=200, body=lambda _: {"staff_may_change_venues": True}),
+    ("GET", "/api/admin/events"): Case(status=200),
+    ("POST", "/api/admin/events"): Case(status=201, body=new_event),
+    ("GET", "/api/admin/events/{event_id}"): event_case(events("archived")),
+    ("PATCH", "/api/admin/events/{event_id}"): event_case(events(), lambda _: {"name": "Other"}),
+    ("DELETE", "/api/admin/events/{event_id}"): event_case(events(), status=204),
+    ("POST", "/api/admin/events/{event_id}/publish"): event_case(events(), lambda _: {}),
+    ("POST", "/api/admin/events/{event_id}/unpublish"): event_case(events("published"), lambda _: {}),
+    ("POST", "/api/admin/events/{event_id}/go-live"): event_case(events("published"), lambda _: {}),
+    ("POST", "/api/admin/events/{event_id}/end"): event_case(events("live"), lambda _: {}),
+    ("POST", "/api/admin/events/{event_id}/cancel"): event_case(events("published"), lambda _: {"reason": "ill"}),
+    ("POST", "/api/admin/events/{event_id}/postpone"): event_case(events("published"), lambda _: {"reason": "ill"}),
+    ("POST", "/api/admin/events/{event_id}/reschedule"): event_case(events("published"), another_date),
+    ("POST", "/api/admin/events/{event_id}/archive"): event_case(events(), lambda _: {}),
+    ("POST", "/api/admin/events/{event_id}/change-venue"): event_case(events("published"), another_venue),
+    ("GET", "/api/admin/feed"): Case(status=200),
+    ("GET", "/api/schemas/layout.json"): Case(status=200),
+    ("GET", "/api/admin/layouts"): Case(status=200),
+    ("POST", "/api/admin/venues/{venue_id}/layouts"): Case(
+        status=201, parameter="venue_id", targets=venues, body=lambda _: dict(SMALL)
+    ),
+    ("POST", "/api/admin/venues/{venue_id}/layouts/generate"): Case(
+        status=201, parameter="venue_id", targets=venues, body=lambda _: {"preset": "theatre-350"}
+    ),
+    ("POST", "/api/admin/layouts/preview"): Case(status=200, body=lambda _: {"preset": "theatre-350"}),
+    ("GET", "/api/admin/layouts/{layout_id}/versions"): Case(status=200, parameter="layout_id", targets=layouts),
+    ("POST", "/api/admin/layouts/{layout_id}/versions"): Case(
+        status=201, parameter="layout_id", targets=layouts, body=lambda _: dict(SMALL)
+    ),
+    ("GET", "/api/admin/layouts/{layout_id}/diff"): Case(
+        status=200, parameter="layout_id", targets=layouts, query="?from=1&to=1"
+    ),
+    ("GET", "/api/admin/layouts/{layout_id}/versions/{version}"): version_case(),
+    ("GET", "/api/admin/layouts/{layout_id}/versions/{version}/export"): version_case(),
+    ("POST", "/api/admin/layouts/{layout_id}/versions/{version}/activate"): version_case(body=lambda _: {}),
+    ("POST", "/api/admin/layouts/{layout_id}/versions/{version}/archive"): version_case(body=lambda _: {}),
+    ("GET", "/api/layouts/{layout_id}/v{version}/geometry"): Case(
+        status=200, parameter="layout_id}/v{version", targets=versions("/v")
+    ),
     ("GET", "/api/admin/audit"): Case(status=200),
     ("GET", "/api/platform/orgs"): Case(status=200),
     ("POST", "/api/platform/orgs"): Case(status=201, body=lambda _: {"slug": f"new-{new_id().hex}", "name": "New"}),
@@ -218,6 +420,13 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("PUT", "/api/platform/orgs/{org_id}/members/{user_id}"): Case(
         status=200, parameter="org_id", targets=organizations, body=lambda _: {**REASON, "role": "admin"}
+    ),
+    ("GET", "/api/platform/orgs/{org_id}/events"): Case(status=200, parameter="org_id", targets=organizations),
+    ("POST", "/api/platform/orgs/{org_id}/events/{event_id}/cancel"): Case(
+        status=200, parameter="org_id}/events/{event_id", targets=platform_events, body=lambda _: REASON
+    ),
+    ("POST", "/api/platform/orgs/{org_id}/events/{event_id}/postpone"): Case(
+        status=200, parameter="org_id}/events/{event_id", targets=platform_events, body=lambda _: REASON
     ),
 }
 
@@ -248,9 +457,12 @@ async def add_key(db: Database, person: Person, role: Role) -> tuple[UUID, str]:
 
 
 async def enter(db: Database, role: str) -> tuple[World, dict[str, str], frozenset[Role]]:
-    """A world seen by somebody of this role: their proof of it, and what they are."""
+    """A world seen by somebody of this role: their proof of it, and what they are. Staff may change venues here."""
     other = await make_person(db)
     place = await make_organization(db)
+    venue = await make_venue(db, place)
+    async with db.transaction(place.id) as conn:
+        await event_store.set_policy(conn, place.id, staff_may_change_venues=True)
     if role in ("tenant_manager", "super_admin"):
         asker = await make_person(db, place, platform=Role(role))
         roles = frozenset({Role.CUSTOMER, Role(role)})
@@ -269,7 +481,16 @@ async def enter(db: Database, role: str) -> tuple[World, dict[str, str], frozens
     elif role.startswith("api_key"):
         _, token = await add_key(db, asker, *roles)
         headers = {"authorization": f"Bearer {token}"}
-    return World(db=db, asker=asker, other=other, colleague=await make_person(db, place)), headers, roles
+    colleague = await make_person(db, place)
+    return World(db=db, asker=asker, other=other, colleague=colleague, venue=venue), headers, roles
+
+
+async def send(site: Site, method: str, path: str, headers: dict[str, str], body: object) -> httpx2.Response:
+    """Ask, and read the answer; of a stream without an end only that it has begun."""
+    async with site.client.stream(method, path, headers=headers, json=body) as answer:
+        if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+            await answer.aread()
+    return answer
 
 
 def plain(answer: httpx2.Response) -> tuple[int, Any, dict[str, str]]:
@@ -307,7 +528,7 @@ async def test_the_answer_is_what_the_table_says(
         path = template.replace(f"{{{case.parameter}}}", str(targets[relation]))
         path = path.replace("{user_id}", str(world.other.user_id))
         body = case.body(world) if case.body else None
-        answers[relation] = await site.client.request(method, path, headers={**headers, **case.headers}, json=body)
+        answers[relation] = await send(site, method, path + case.query, {**headers, **case.headers}, body)
     site.client.cookies.clear()
     if refused is not None:
         assert answers
@@ -315,7 +536,7 @@ async def test_the_answer_is_what_the_table_says(
         return
     # A guest has no password to get wrong: they are forgotten at once.
     status = 204 if role == "guest" and template == "/api/me/delete" else case.status
-    assert answers["own"].status_code == status, answers["own"].text
+    assert answers["own"].status_code == status, answers["own"]
     nothings = [plain(answer) for relation, answer in answers.items() if relation != "own"]
     assert all(status == 404 for status, _, _ in nothings), nothings
     assert all(nothing == nothings[0] for nothing in nothings), "foreign, absent and deleted can be told apart"

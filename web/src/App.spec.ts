@@ -114,7 +114,9 @@ describe('the address of an organization', () => {
 	const answer = (response: () => Response) =>
 		vi.stubGlobal(
 			'fetch',
-			vi.fn<typeof fetch>(async () => response()),
+			vi.fn<typeof fetch>(async (input) =>
+				(input as Request).url.includes('/events') ? Response.json({ data: [], next_cursor: null }) : response(),
+			),
 		);
 	const heading = () => screen.findByRole('heading', { level: 1 });
 
@@ -123,7 +125,7 @@ describe('the address of an organization', () => {
 		open('/passievol');
 
 		expect((await heading()).textContent).toBe('Passievol');
-		expect(screen.getByText('Nothing is on sale yet.')).toBeTruthy();
+		expect(await screen.findByText('Nothing is on sale yet.')).toBeTruthy();
 		const main = within(screen.getByRole('main'));
 		expect(main.getByRole('link', { name: 'Sign in' }).getAttribute('href')).toBe('/passievol/sign-in');
 		expect(main.getByRole('link', { name: 'Make an account' }).getAttribute('href')).toBe('/passievol/register');

@@ -47,6 +47,9 @@ class Action(StrEnum):
     MOVE_EVENTS = "publish, unpublish, go live, end, cancel, postpone, archive"
     CHANGE_VENUES = "make and change venues and gates (staff: where the organization lets them)"
     DELETE_VENUES = "delete venues and gates; let staff change venues, or not"
+    SEE_LAYOUTS = "see the layouts of the organization's venues, export and compare them"
+    CHANGE_LAYOUTS = "import and generate layouts, and new versions of them"
+    MOVE_LAYOUTS = "make a version of a layout the one to choose, archive it"
     OPEN_GATES = "open and close gates"
     PLATFORM_SEE_ORGANIZATIONS = "list and see all organizations"
     PLATFORM_CREATE_ORGANIZATION = "found an organization"
@@ -85,6 +88,9 @@ ALLOWED: Mapping[Action, frozenset[Role]] = {
     Action.MOVE_EVENTS: LEADERS,
     Action.CHANGE_VENUES: CREW,
     Action.DELETE_VENUES: LEADERS,
+    Action.SEE_LAYOUTS: CREW | {Role.SCANNER},
+    Action.CHANGE_LAYOUTS: CREW,
+    Action.MOVE_LAYOUTS: LEADERS,
     Action.OPEN_GATES: CREW,
     Action.PLATFORM_SEE_ORGANIZATIONS: PLATFORM,
     Action.PLATFORM_CREATE_ORGANIZATION: frozenset({Role.SUPER_ADMIN}),

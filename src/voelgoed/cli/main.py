@@ -2,6 +2,7 @@
 
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -14,9 +15,11 @@ from voelgoed.accounts.model import Role
 from voelgoed.cli import (
     accounts as accounts_command,
     audit as audit_command,
+    bench as bench_command,
     demo as demo_command,
     doctor as doctor_command,
     events as events_command,
+    layouts as layouts_command,
     schema as schema_command,
     tree,
 )
@@ -25,6 +28,7 @@ from voelgoed.errors import StartRefused
 from voelgoed.events.model import NewVenue, Status, Verb
 from voelgoed.jobs import worker as worker_process
 from voelgoed.journal.model import SearchFilter
+from voelgoed.seating.model import VersionStatus
 from voelgoed.telemetry import log
 from voelgoed.wiring import REFUSED, run_to_end
 
@@ -43,14 +47,27 @@ org = typer.Typer(help="Organizations.", no_args_is_help=True)
 user = typer.Typer(help="People.", no_args_is_help=True)
 venue = typer.Typer(help="Venues.", no_args_is_help=True)
 event = typer.Typer(help="Events: look at them, move them through their lifecycle.", no_args_is_help=True)
+layout = typer.Typer(help="Layouts of venues: generate, import, export, compare.", no_args_is_help=True)
+bench = typer.Typer(help="What things cost on this machine; servers of its own.", no_args_is_help=True)
 audit = typer.Typer(help="The journal of what happened.", no_args_is_help=True)
-for name, group in (("db", db), ("org", org), ("user", user), ("venue", venue), ("event", event), ("audit", audit)):
+for name, group in (
+    ("db", db),
+    ("org", org),
+    ("user", user),
+    ("venue", venue),
+    ("event", event),
+    ("layout", layout),
+    ("audit", audit),
+    ("bench", bench),
+):
     app.add_typer(group, name=name)
 
 Workers = Annotated[int | None, typer.Option(help="Web processes. [default: VOELGOED_WORKERS or 1]", min=1, max=64)]
 Port = Annotated[int | None, typer.Option(help="Port; 0 picks a free one. [default: VOELGOED_PORT or 8600]", min=0)]
 OrgArgument = Annotated[str, typer.Argument(metavar="ORG", help="The organization's address.")]
 EventArgument = Annotated[str, typer.Argument(metavar="EVENT", help="The event's address.")]
+LayoutArgument = Annotated[UUID, typer.Argument(metavar="LAYOUT", help="The layout's id.")]
+VersionArgument = Annotated[int, typer.Argument(min=1, help="The number of a version.")]
 Reason = Annotated[str, typer.Option(help="Why; it stands in the journal.")]
 NeededReason = Annotated[str, typer.Option(help="Why; it stands in the journal.", show_default=False)]
 When = Annotated[str, typer.Option(help="By the clock of the venue: 2027-03-12 19:30.", show_default=False)]
@@ -319,6 +336,100 @@ def reschedule_event(
     _move(organization, slug, Verb.RESCHEDULE, reason, {"start_at": start, "end_at": end, "sale_end_at": sale_end})
 
 
+@layout.command("generate")
+def generate_layout(
+    preset: Annotated[str, typer.Argument(help="theatre-350, arena-20k, stadium-60k, stadium-100k or festival.")],
+    organization: Annotated[str, typer.Option("--org", help="Whose it shall be; without it, a file is written.")] = "",
+    venue_slug: Annotated[str, typer.Option("--venue", help="The venue's address.")] = "",
+    to: Annotated[Path | None, typer.Option(help="The file to write instead; standard output without it.")] = None,
+) -> None:
+    """Make a hall: stored at a venue, or written as a file that can be changed and imported."""
+    settings = _settings("layout")
+    made = layouts_command.generated(preset)
+    if not organization:
+        layouts_command.write(layouts_command.document(made), to)
+        return
+    run_to_end(layouts_command.add(settings, organization=organization, venue=venue_slug, layout=made))
+
+
+@layout.command("import")
+def import_layout(
+    organization: OrgArgument,
+    file: Annotated[Path, typer.Argument(help="A layout document.")],
+    venue_slug: Annotated[str, typer.Option("--venue", help="The venue's address, for a new layout.")] = "",
+    layout_id: Annotated[UUID | None, typer.Option("--layout", help="The layout that gets a new version.")] = None,
+    *,
+    pretix: Annotated[bool, typer.Option("--pretix", help="The file is a seating plan of pretix.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, store nothing.")] = False,
+) -> None:
+    """Read a layout from a file; everything that is wrong with it is told at once."""
+    settings = _settings("layout")
+    found = layouts_command.read(file, is_pretix=pretix)
+    if dry_run:
+        typer.echo(f"{found.name}: {found.seat_count:,} seats, {found.total_capacity:,} places, no errors")
+        return
+    run_to_end(
+        layouts_command.add(settings, organization=organization, venue=venue_slug, layout_id=layout_id, layout=found)
+    )
+
+
+@layout.command("list")
+def list_layouts(organization: OrgArgument, *, as_json: AsJson = False) -> None:
+    """An organization's layouts."""
+    run_to_end(layouts_command.list_layouts(_settings("layout"), organization=organization, as_json=as_json))
+
+
+@layout.command("versions")
+def list_layout_versions(organization: OrgArgument, layout_id: LayoutArgument) -> None:
+    """The versions of a layout, latest first."""
+    run_to_end(layouts_command.show_versions(_settings("layout"), organization=organization, layout_id=layout_id))
+
+
+@layout.command("activate")
+def activate_layout(
+    organization: OrgArgument, layout_id: LayoutArgument, version: VersionArgument, reason: Reason = ""
+) -> None:
+    """Let events choose a version."""
+    _move_layout(organization, layout_id, version, VersionStatus.ACTIVE, reason)
+
+
+@layout.command("archive")
+def archive_layout(
+    organization: OrgArgument, layout_id: LayoutArgument, version: VersionArgument, reason: Reason = ""
+) -> None:
+    """Let no new event choose a version."""
+    _move_layout(organization, layout_id, version, VersionStatus.ARCHIVED, reason)
+
+
+@layout.command("export")
+def export_layout(
+    organization: OrgArgument,
+    layout_id: LayoutArgument,
+    version: VersionArgument,
+    to: Annotated[Path | None, typer.Option(help="The file to write; standard output without it.")] = None,
+    *,
+    csv: Annotated[bool, typer.Option("--csv", help="The sheet of seats instead of the whole layout.")] = False,
+) -> None:
+    """Write a version as a file that imports as the same."""
+    run_to_end(
+        layouts_command.export(
+            _settings("layout"), organization=organization, layout_id=layout_id, version=version, is_csv=csv, to=to
+        )
+    )
+
+
+@layout.command("diff")
+def compare_layouts(
+    organization: OrgArgument, layout_id: LayoutArgument, before: VersionArgument, after: VersionArgument
+) -> None:
+    """Say what is different between two versions."""
+    run_to_end(
+        layouts_command.compare(
+            _settings("layout"), organization=organization, layout_id=layout_id, before=before, after=after
+        )
+    )
+
+
 @audit.command("search")
 def search_audit(
     organization: Annotated[str, typer.Option("--org", help="The organization's address.")],
@@ -345,6 +456,31 @@ def search_audit(
         accounts_command.on_database(settings, audit_command.search, slug=organization, asked=asked, limit=limit)
     )
     audit_command.show(facts, as_json=as_json)
+
+
+@bench.command("layout")
+def bench_layout(
+    preset: Annotated[str, typer.Option(help="Which hall.")] = "stadium-100k",
+    rounds: Annotated[int, typer.Option(min=1, max=50, help="How often; the median counts.")] = 5,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """What a hall costs: made, checked, stored beside a bare COPY of the same rows, loaded cold, warm and hot."""
+    _settings("bench")
+    run_to_end(bench_command.layout(preset=preset, rounds=rounds, as_json=as_json))
+
+
+def _move_layout(organization: str, layout_id: UUID, version: int, to: VersionStatus, reason: str) -> None:
+    run_to_end(
+        layouts_command.move(
+            _settings("layout"),
+            organization=organization,
+            layout_id=layout_id,
+            version=version,
+            to=to,
+            reason=reason,
+        )
+    )
 
 
 def _move(

@@ -5,8 +5,7 @@ it was read under and is not believed under another. The number itself is read a
 a lost message makes a list a second old; a message that arrives makes it new at once.
 """
 
-import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
@@ -15,14 +14,13 @@ import msgspec
 from cachetools import TTLCache
 
 from voelgoed import paging
-from voelgoed.cache import Cache
+from voelgoed.cache import Cache, Load
 from voelgoed.db import Database
 from voelgoed.events import rules, store
 from voelgoed.events.model import Change, Detail, Event, Summary
 from voelgoed.events.refusals import EventNotFound
 from voelgoed.ids import OrganizationId
 from voelgoed.paging import Page
-from voelgoed.redis import RedisLink
 
 WARM_TTL_S: Final = 900.0
 """A quarter of an hour in Redis; the cache itself keeps nothing in memory for longer than its own limit."""
@@ -45,10 +43,9 @@ class Place(msgspec.Struct, frozen=True):
 class Catalogue:
     """One per process."""
 
-    def __init__(self, db: Database, cache: Cache, link: RedisLink) -> None:
+    def __init__(self, db: Database, cache: Cache) -> None:
         self._db = db
         self._cache = cache
-        self._link = link
         self._places: TTLCache[UUID, Place] = TTLCache(PLACES_MAX, PLACE_TTL_S)
 
     async def upcoming(
@@ -80,37 +77,47 @@ class Catalogue:
             if row is None:
                 raise EventNotFound
             place = self._places[event_id] = Place(row["organization_id"], row["slug"], row["name"])
-        return place, await self._detail_in(place.organization_id, event_id)
 
-    async def find(self, organization_id: OrganizationId, slug: str) -> Detail:
-        """One event that everybody may see, by its address."""
-
-        async def load() -> UUID:
-            async with self._db.transaction(organization_id) as conn:
-                found = await store.find_shown_event(conn, organization_id, slug)
+        async def load() -> Detail:
+            async with self._db.transaction(place.organization_id) as conn:
+                found = await store.get_detail(conn, place.organization_id, event_id)
             if found is None:
                 raise EventNotFound
             return found
 
-        version = await self._number(organization_id)
-        event_id = await self._cache.get_or_load(
-            _key(organization_id, f"slug:{slug}"), version, WARM_TTL_S, load, kind=UUID
-        )
-        return await self._detail_in(organization_id, event_id)
+        return place, await self._detail_under(place.organization_id, f"summary:{event_id}", load)
+
+    async def find(self, organization_id: OrganizationId, slug: str) -> Detail:
+        """One event that everybody may see, by its address."""
+
+        async def load() -> Detail:
+            async with self._db.transaction(organization_id) as conn:
+                event_id = await store.find_shown_event(conn, organization_id, slug)
+                found = await store.get_detail(conn, organization_id, event_id) if event_id else None
+            if found is None:
+                raise EventNotFound
+            return found
+
+        return await self._detail_under(organization_id, f"slug:{slug}", load)
 
     async def announce(self, kind: str, change: Change) -> None:
         """After a commit: forget what is cached of the event, then tell whoever follows it. In this order."""
         if change.before == change.after:
             return
         event = change.event
-        states = [state for state in (change.before, change.after) if state]
-        await self.forget(event.organization_id, events=states)
         message = msgspec.json.encode(notice(kind, change))
-        for topic in (organization_topic(event.organization_id), event_topic(event.organization_id, event.id)):
-            await self._link.publish(topic, message)
+        topics = organization_topic(event.organization_id), event_topic(event.organization_id, event.id)
+        states = [state for state in (change.before, change.after) if state]
+        await self._forget(event.organization_id, states, then=[(topic, message) for topic in topics])
 
-    async def forget(self, organization_id: OrganizationId, *, events: Iterable[Event] = ()) -> None:
-        """Forget the number under which everything of the organization is cached, and the entries of these events."""
+    async def forget(self, organization_id: OrganizationId) -> None:
+        """After a commit that changed a venue: believe nothing that is cached of the organization."""
+        await self._forget(organization_id, ())
+
+    async def _forget(
+        self, organization_id: OrganizationId, events: Iterable[Event], then: Sequence[tuple[str, bytes]] = ()
+    ) -> None:
+        """Forget the number under which everything is cached, and the entries of these events."""
         keys = {_key(organization_id, "version"), _key(organization_id, "list")}
         for event in events:
             keys |= {
@@ -119,19 +126,12 @@ class Catalogue:
                 _key(organization_id, f"list:venue:{event.venue_id}"),
             }
             self._places.pop(event.id, None)
-        await asyncio.gather(*(self._cache.invalidate(key) for key in keys))
+        await self._cache.invalidate(*sorted(keys), then=then)
 
-    async def _detail_in(self, organization_id: OrganizationId, event_id: UUID) -> Detail:
-        async def load() -> Detail:
-            async with self._db.transaction(organization_id) as conn:
-                found = await store.get_detail(conn, organization_id, event_id)
-            if found is None:  # raised, not kept: a stranger's guesses must not fill the cache
-                raise EventNotFound
-            return found
-
+    async def _detail_under(self, organization_id: OrganizationId, name: str, load: Load[Detail]) -> Detail:
+        """What `load` finds; what it does not find is raised, not kept: guesses must not fill the cache."""
         version = await self._number(organization_id)
-        key = _key(organization_id, f"summary:{event_id}")
-        return await self._cache.get_or_load(key, version, WARM_TTL_S, load, kind=Detail)
+        return await self._cache.get_or_load(_key(organization_id, name), version, WARM_TTL_S, load, kind=Detail)
 
     async def _cached_upcoming(self, organization_id: OrganizationId, venue_id: UUID | None) -> tuple[Summary, ...]:
         async def load() -> tuple[Summary, ...]:
@@ -151,7 +151,9 @@ class Catalogue:
             async with self._db.transaction(organization_id) as conn:
                 return str((await store.get_catalogue(conn, organization_id))[0])
 
-        return await self._cache.get_or_load(_key(organization_id, "version"), "", NUMBER_TTL_S, load, kind=str)
+        return await self._cache.get_or_load(
+            _key(organization_id, "version"), "", NUMBER_TTL_S, load, kind=str, is_hot_only=True
+        )
 
 
 def notice(kind: str, change: Change) -> dict[str, object]:

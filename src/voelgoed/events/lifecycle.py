@@ -50,6 +50,8 @@ async def move(conn: Conn, organization_id: OrganizationId, event_id: UUID, orde
     before, after = done.before, done.after
     assert before is not None
     assert after is not None
+    if before == after:  # the date it had already
+        return done
     metrics.EVENT_MOVES.labels(order.verb, before.status, after.status).inc()
     log.info(
         kind,
@@ -128,10 +130,17 @@ async def remove(
 
 async def require_room(conn: Conn, event: Event, *, seats: int | None = None) -> Venue:
     """Refuse what breaks `seats <= event <= venue`; the venue cannot shrink until this transaction ends."""
-    venue = await store.share_venue(conn, event.organization_id, event.venue_id)
+    return await require_venue_room(conn, event.organization_id, event.venue_id, event=event.capacity, seats=seats)
+
+
+async def require_venue_room(
+    conn: Conn, organization_id: OrganizationId, venue_id: UUID, *, event: int | None = None, seats: int | None = None
+) -> Venue:
+    """The same for a venue and numbers, such as those of a layout."""
+    venue = await store.share_venue(conn, organization_id, venue_id)
     if venue is None:
         raise VenueNotFound
-    if why := rules.refuse_capacity(seats=seats, event=event.capacity, venue=venue.max_capacity):
+    if why := rules.refuse_capacity(seats=seats, event=event, venue=venue.max_capacity):
         raise CapacityExceeded(why=why)
     return venue
 

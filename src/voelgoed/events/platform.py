@@ -4,7 +4,7 @@ from uuid import UUID
 
 from voelgoed.accounts.model import Call
 from voelgoed.accounts.permissions import Action, require
-from voelgoed.accounts.platform import Reason
+from voelgoed.accounts.platform import Reason, get_organization
 from voelgoed.db import Database
 from voelgoed.events import usecases
 from voelgoed.events.catalogue import Catalogue
@@ -18,6 +18,7 @@ async def list_events(
 ) -> Page[EventAtVenue]:
     """An organization's events, whatever their status."""
     require(call.actor, Action.PLATFORM_SEE_EVENTS)
+    await get_organization(db, call, organization_id)
     async with db.transaction(organization_id) as conn:
         return await usecases.listed(conn, organization_id, statuses=Status, cursor=cursor, limit=limit)
 

@@ -159,20 +159,25 @@ select id, organization_id, venue_id, name, slug, description, status, start_at,
  limit $7;
 
 -- name: list_upcoming
--- What a storefront lists: shown, and not over as things stand. The index of these holds nothing else.
+-- What a storefront lists: shown, and not over as things stand. The index of these holds nothing else; the page is cut
+-- before the venues are looked up, so that nothing can tempt the planner away from it.
 select e.id, e.organization_id, e.name, e.slug, e.status, e.start_at, e.end_at, e.sale_start_at, e.sale_end_at,
        e.capacity, e.rescheduled_at, e.rescheduled_end_at, e.postponement_reason, e.replaced_by_event_id, e.settings,
        e.version, v.id as venue_id, v.name as venue_name, v.slug as venue_slug, v.timezone,
        v.settings as venue_settings
-  from events e
+  from (select id, organization_id, venue_id, name, slug, status, start_at, end_at, sale_start_at, sale_end_at, capacity,
+               rescheduled_at, rescheduled_end_at, postponement_reason, replaced_by_event_id, settings, version,
+               effective_start_at
+          from events
+         where organization_id = $1
+           and status in ('published', 'live', 'postponed')
+           and effective_end_at >= now()
+           and ($2::uuid is null or venue_id = $2)
+           and ($3::timestamptz is null or (effective_start_at, id) > ($3, $4::uuid))
+         order by effective_start_at, id
+         limit $5) e
   join venues v on v.organization_id = $1 and v.id = e.venue_id
- where e.organization_id = $1
-   and e.status in ('published', 'live', 'postponed')
-   and e.effective_end_at >= now()
-   and ($2::uuid is null or e.venue_id = $2)
-   and ($3::timestamptz is null or (e.effective_start_at, e.id) > ($3, $4::uuid))
- order by e.effective_start_at, e.id
- limit $5;
+ order by e.effective_start_at, e.id;
 
 -- name: get_detail
 -- Shown events only; the one that replaces it is told of when it is shown as well.
@@ -200,6 +205,10 @@ select e.organization_id, o.slug, o.name
   from events e
   join organizations o on o.id = e.organization_id
  where e.id = $1 and o.suspended_at is null;
+
+-- name: lock_replacements
+-- Two links that are made at once could close a ring that neither of them sees.
+select pg_advisory_xact_lock(hashtextextended('voelgoed replacements ' || $1::uuid, 0));
 
 -- name: follow_replacements
 -- The chain of events that replace one another, beginning with this one; a ring shows by containing its beginning.

@@ -102,8 +102,8 @@ assert EDGES.keys() == ALLOWS.keys() == set(Status)
 assert TARGET.keys() == set(Verb) - {Verb.RESCHEDULE}
 
 
-WORDS: Final = frozenset({"name", "slug", "description", "settings"})
-SCHEDULE: Final = frozenset({"start_at", "end_at", "sale_start_at", "sale_end_at", "capacity", "is_automatic"})
+WORDS: Final = frozenset({"name", "description", "settings"})
+SCHEDULE: Final = frozenset({"slug", "start_at", "end_at", "sale_start_at", "sale_end_at", "capacity", "is_automatic"})
 LINKS: Final = frozenset({"replaced_by_event_id", "recurrence_group_id"})
 FIELDS: Final = WORDS | SCHEDULE | LINKS | {"venue_id"}
 EDITABLE: Final[Mapping[Status, frozenset[str]]] = MappingProxyType(
@@ -138,8 +138,9 @@ def document() -> str:
         "# The lifecycle of an event",
         "",
         "Written by `make openapi` from `events/rules.py`; PostgreSQL holds the same edges (`events/functions.sql`).",
-        "`reschedule` changes the date of a published or postponed event and leaves the status as it is. Whoever leaves",
-        "`postponed` takes the new date along. By the clock, unless switched off: `go-live` at the start, `end` at the end.",
+        "`reschedule` changes the date of a published or postponed event and leaves the status as it is.",
+        "Whoever leaves `postponed` takes the new date along. By the clock, unless switched off: `go-live` at the",
+        "start, `end` at the end.",
         "",
         "```mermaid",
         "stateDiagram-v2",

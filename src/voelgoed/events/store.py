@@ -27,6 +27,7 @@ from voelgoed.events.model import (
     Venue,
 )
 from voelgoed.events.refusals import (
+    CapacityExceeded,
     EventInUse,
     EventSlugTaken,
     GateCodeTaken,
@@ -55,7 +56,7 @@ FORMS: Mapping[str, str] = {
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """A name that somebody else has, or more JSON than is kept, is a refusal, not a failure."""
+    """A name that somebody else has, more JSON than is kept, a venue that is too small: refusals, not failures."""
     try:
         yield
     except asyncpg.UniqueViolationError as taken:
@@ -64,6 +65,8 @@ def _refusing() -> Iterator[None]:
             raise
         raise refusal from taken
     except asyncpg.CheckViolationError as broken:
+        if broken.constraint_name == "venues_hold_their_layouts":
+            raise CapacityExceeded(why="a layout of the venue has more places") from broken
         field = FORMS.get(broken.constraint_name or "")
         if field is None:
             raise
@@ -365,6 +368,10 @@ async def find_shown_event(conn: Conn, organization_id: OrganizationId, slug: st
 
 async def find_organization_of_event(conn: Conn, event_id: UUID) -> Row | None:
     return await conn.fetchrow(Q["find_organization_of_event"], event_id)
+
+
+async def lock_replacements(conn: Conn, organization_id: OrganizationId) -> None:
+    await conn.execute(Q["lock_replacements"], organization_id)
 
 
 async def follow_replacements(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> list[UUID]:

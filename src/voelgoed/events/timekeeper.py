@@ -28,7 +28,7 @@ async def advance(db: Database, catalogue: Catalogue) -> int:
             try:
                 done = await _step(db, organization_id, event_id)
             except DomainError as refused:  # one event that cannot move must not keep the others
-                log.warning("event_not_advanced", event_id=str(event_id), error=refused.code, **refused.facts)
+                log.warning("event_not_advanced", event_id=str(event_id), error=refused.code, facts=refused.facts)
                 break
             if done is None:
                 break

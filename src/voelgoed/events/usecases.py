@@ -296,11 +296,7 @@ async def make_event(conn: Conn, organization_id: OrganizationId, new: NewEvent,
         start_at=new.start_at, end_at=new.end_at, sale_start_at=new.sale_start_at, sale_end_at=new.sale_end_at
     ):
         raise EventTimesInvalid(why=why)
-    venue = await store.share_venue(conn, organization_id, new.venue_id)
-    if venue is None:
-        raise VenueNotFound
-    if why := rules.refuse_capacity(seats=None, event=new.capacity, venue=venue.max_capacity):
-        raise CapacityExceeded(why=why)
+    venue = await lifecycle.require_venue_room(conn, organization_id, new.venue_id, event=new.capacity)
     event = await store.add_event(conn, organization_id, new_id(), new)
     await store.touch_catalogue(conn, organization_id)
     told = {"name": event.name, "old_status": None, "new_status": event.status}
@@ -333,6 +329,7 @@ async def update_event(
 
     async with db.transaction(call.organization_id) as conn:
         if changed.get("replaced_by_event_id"):
+            await store.lock_replacements(conn, call.organization_id)
             await _require_replacement(conn, call.organization_id, event_id, changed["replaced_by_event_id"])
         done = await lifecycle.change(
             conn,

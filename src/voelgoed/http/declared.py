@@ -16,7 +16,7 @@ from voelgoed.http.context import SCOPE_KEY
 from voelgoed.http.guard import RULES, Route
 from voelgoed.http.hot import HOT
 from voelgoed.http.problems import AddressUnknown, Problem, RequestInvalid
-from voelgoed.http.routes import audit, auth, events, feed, health, me, members, platform, storefronts, venues
+from voelgoed.http.routes import audit, auth, events, feed, health, layouts, me, members, platform, storefronts, venues
 
 DESCRIPTION = "Seat reservation and events: venues, layouts, live maps, holds, tickets and gates."
 ROUTERS = (
@@ -28,6 +28,7 @@ ROUTERS = (
     venues.router,
     events.router,
     feed.router,
+    layouts.router,
     audit.router,
     platform.router,
 )

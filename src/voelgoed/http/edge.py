@@ -21,7 +21,7 @@ from voelgoed.accounts.permissions import Action, require
 from voelgoed.errors import DomainError
 from voelgoed.http import problems
 from voelgoed.http.context import SCOPE_KEY, Context
-from voelgoed.http.guard import Match, RouteTable
+from voelgoed.http.guard import Match, RouteTable, Rule
 from voelgoed.http.problems import SAFE_METHODS, BodyTooLarge, BodyTooSlow, CsrfFailed, Problem
 from voelgoed.ids import new_id
 from voelgoed.telemetry import metrics
@@ -174,17 +174,17 @@ class Edge:
             token=token,
             csrf_token=csrf,
             parameters=found.parameters,
-            body=b"" if answer.method in SAFE_METHODS else await self._body(headers, receive, rule.body_bytes_max),
+            body=b"" if answer.method in SAFE_METHODS else await self._body(headers, receive, rule),
             headers=headers,
         )
 
-    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive, bytes_max: int) -> bytes:
+    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive, rule: Rule) -> bytes:
         """The whole body; given up when the process closes first."""
         task = asyncio.current_task()
         assert task is not None
         self._reading.add(task)
         try:
-            return await _read_body(headers, receive, bytes_max)
+            return await _read_body(headers, receive, rule)
         except asyncio.CancelledError:
             if self._is_closing:
                 raise ClientGone from None
@@ -311,15 +311,16 @@ def _client_ip(scope: Scope, headers: Mapping[bytes, bytes], proxies: int) -> st
     return chain[-proxies] if len(chain) >= proxies else peer
 
 
-async def _read_body(headers: Mapping[bytes, bytes], receive: Receive, bytes_max: int) -> bytes:
+async def _read_body(headers: Mapping[bytes, bytes], receive: Receive, rule: Rule) -> bytes:
     """The whole body, within its limits of size and time."""
+    bytes_max = rule.body_bytes_max
     said = headers.get(b"content-length", b"0")
     if said.isdigit() and int(said) > bytes_max:
         raise BodyTooLarge(bytes_max=bytes_max)
     parts: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(BODY_WAIT_S):
+        async with asyncio.timeout(rule.body_wait_s or BODY_WAIT_S):
             while True:  # ends with the body, its limit, or the time
                 message = await receive()
                 if message["type"] == "http.disconnect":

@@ -23,15 +23,22 @@ class Rule:
     errors: Sequence[type[DomainError]] = ()
     body_bytes_max: int = BODY_BYTES_MAX
     is_stream: bool = False
+    body_wait_s: float | None = None  # longer than for most, where the body may be large
 
 
 def guarded(
-    action: Action, *errors: type[DomainError], body_bytes_max: int = BODY_BYTES_MAX, is_stream: bool = False
+    action: Action,
+    *errors: type[DomainError],
+    body_bytes_max: int = BODY_BYTES_MAX,
+    body_wait_s: float | None = None,
+    is_stream: bool = False,
 ) -> Callable[[F], F]:
     """Give an endpoint its rule."""
 
     def mark(endpoint: F) -> F:
-        RULES[endpoint] = Rule(action=action, errors=errors, body_bytes_max=body_bytes_max, is_stream=is_stream)
+        RULES[endpoint] = Rule(
+            action=action, errors=errors, body_bytes_max=body_bytes_max, is_stream=is_stream, body_wait_s=body_wait_s
+        )
         return endpoint
 
     return mark
@@ -75,7 +82,7 @@ class RouteTable:
             assert route.method not in methods, f"{route.method} {route.template} is there twice"
             methods[route.method] = route
         for known in self._by_length.values():  # a fixed part wins over an open one
-            known.sort(key=lambda entry: [part.startswith("{") for part in entry[0]])
+            known.sort(key=lambda entry: ["{" in part for part in entry[0]])
 
     def find(self, method: str, path: str) -> Match | frozenset[str] | None:
         """The route; or the methods that the path does have; or nothing."""
@@ -93,10 +100,11 @@ def _fit(template: Sequence[str], parts: Sequence[str]) -> dict[str, str] | None
     """What the open parts are; None when a fixed one differs or an open one is empty."""
     parameters: dict[str, str] = {}
     for wanted, part in zip(template, parts, strict=True):
-        if wanted.startswith("{"):
-            if not part:
+        fixed, is_open, name = wanted.partition("{")  # as in `v{version}`
+        if is_open:
+            if not part.startswith(fixed) or len(part) == len(fixed):
                 return None
-            parameters[wanted[1:-1]] = part
+            parameters[name[:-1]] = part[len(fixed) :]
         elif wanted != part:
             return None
     return parameters

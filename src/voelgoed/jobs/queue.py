@@ -18,6 +18,7 @@ from voelgoed.events import timekeeper
 from voelgoed.jobs import upkeep
 from voelgoed.jobs.install import queries_on
 from voelgoed.journal import origins
+from voelgoed.seating import versions
 from voelgoed.wiring import Services
 
 SEND_PASSWORD_RESET = "send_password_reset"  # noqa: S105 - the name of a job
@@ -79,6 +80,7 @@ def known_jobs() -> Sequence[tuple[Job, str | None]]:
     return [
         (Job(name="advance_events", run=advance_events, timeout_s=55.0), EVERY_MINUTE),
         (on_database("purge_idempotency", idempotency.purge), HOURLY),
+        (on_database("purge_unfinished_layouts", versions.purge_unfinished), HOURLY),
         (on_database("purge_job_records", upkeep.purge), DAILY),
         (on_database("purge_origins", origins.purge), DAILY),
         (on_database("purge_sessions", sessions.purge), HOURLY),

@@ -25,11 +25,12 @@ from voelgoed.telemetry import metrics
 log = structlog.get_logger(__name__)
 
 PACE_S: Final = 0.25
-KINDS: Final = ("event_", "venue_", "gate_")
+KINDS: Final = ("event_", "venue_", "gate_", "layout_")
 TOLD: Final = (
     "event_id",
     "venue_id",
     "gate_id",
+    "layout_id",
     "verb",
     "old_status",
     "new_status",

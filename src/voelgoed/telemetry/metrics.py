@@ -80,6 +80,14 @@ FEED_WATCHERS = Gauge(
     multiprocess_mode="livesum",
 )
 FEED_DROPPED = _counter("feed_dropped_total", "Streams that could not keep up and were told to start over")
+LAYOUT_LOADS = _counter("layout_loads_total", "Geometry documents asked for, by where they were found", "found_in")
+LAYOUT_LOAD_SECONDS = Histogram(
+    "layout_load_seconds",
+    "Until a geometry document is at hand",
+    namespace=PREFIX,
+    registry=REGISTRY,
+    buckets=SECONDS,
+)
 DB_ACQUIRED = _counter("db_connections_acquired_total", "Connections taken from the pool")
 DB_BUSY = _counter("db_busy_total", "Work refused because the database did not take it in time")
 

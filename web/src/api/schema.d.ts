@@ -911,6 +911,250 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/schemas/layout.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Layout Schema
+         * @description The form of a layout document, as JSON Schema.
+         */
+        get: operations["get_layout_schema_api_schemas_layout_json_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/layouts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Layouts
+         * @description The organization's layouts.
+         */
+        get: operations["list_layouts_api_admin_layouts_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/venues/{venue_id}/layouts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import Layout
+         * @description Begin a layout from a document. Everything that is wrong with it is told at once, and then nothing is stored.
+         */
+        post: operations["import_layout_api_admin_venues__venue_id__layouts_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/venues/{venue_id}/layouts/generate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Generate Layout
+         * @description Begin a layout from a preset or a spec.
+         */
+        post: operations["generate_layout_api_admin_venues__venue_id__layouts_generate_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/layouts/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Layout
+         * @description The geometry of what would be generated, to be drawn while somebody tries; nothing is stored.
+         */
+        post: operations["preview_layout_api_admin_layouts_preview_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/layouts/{layout_id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Versions
+         * @description The versions of a layout, latest first.
+         */
+        get: operations["list_versions_api_admin_layouts__layout_id__versions_get"];
+        put?: never;
+        /**
+         * Import Version
+         * @description Add a version: seats and zones that keep their codes keep their ids.
+         */
+        post: operations["import_version_api_admin_layouts__layout_id__versions_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/layouts/{layout_id}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Version
+         * @description One version with its zones.
+         */
+        get: operations["get_version_api_admin_layouts__layout_id__versions__version__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/layouts/{layout_id}/versions/{version}/activate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Activate Version
+         * @description Let events choose it; the version that was chosen before is archived.
+         */
+        post: operations["activate_version_api_admin_layouts__layout_id__versions__version__activate_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/layouts/{layout_id}/versions/{version}/archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Archive Version
+         * @description Let no new event choose it; those that have it keep it.
+         */
+        post: operations["archive_version_api_admin_layouts__layout_id__versions__version__archive_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/layouts/{layout_id}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare Versions
+         * @description What is different between two versions; of each kind the number, and the first 200 seats.
+         */
+        get: operations["compare_versions_api_admin_layouts__layout_id__diff_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/layouts/{layout_id}/versions/{version}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Version
+         * @description A version as a file, which imports as the same version.
+         */
+        get: operations["export_version_api_admin_layouts__layout_id__versions__version__export_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/layouts/{layout_id}/v{version}/geometry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Geometry
+         * @description Where every seat is and what it is called, by ordinal. It never changes: keep it as long as you like.
+         */
+        get: operations["get_geometry_api_layouts__layout_id__v_version__geometry_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/audit": {
         parameters: {
             query?: never;
@@ -1140,6 +1384,12 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AccessMode
+         * @description Who may book in a zone.
+         * @enum {string}
+         */
+        AccessMode: "public" | "membership_tier" | "role_based" | "whitelist";
+        /**
          * AccountBody
          * @description What a person may change of themselves.
          */
@@ -1221,6 +1471,54 @@ export interface components {
             revoked_at: string | null;
         };
         /**
+         * AreaSpec
+         * @description Room for so many people, without seats of their own.
+         */
+        AreaSpec: {
+            /** Code */
+            code: string;
+            /** Name */
+            name: string;
+            /** @default ga_standing */
+            zone_type: components["schemas"]["ZoneType"];
+            /** @default public */
+            access_mode: components["schemas"]["AccessMode"];
+            /** Membership Tier */
+            membership_tier?: string | null;
+            /**
+             * Allowed Roles
+             * @default []
+             */
+            allowed_roles: string[];
+            /**
+             * Focal Point
+             * @default [
+             *       0,
+             *       0
+             *     ]
+             */
+            focal_point: [
+                number,
+                number
+            ];
+            /**
+             * Kind
+             * @default area
+             * @constant
+             */
+            kind: "area";
+            /** Capacity */
+            capacity: number;
+            /**
+             * Outline
+             * @default []
+             */
+            outline: [
+                number,
+                number
+            ][];
+        };
+        /**
          * ChangeVenueBody
          * @description Where it shall take place instead, why, and that this is meant although people know of it.
          */
@@ -1254,6 +1552,10 @@ export interface components {
         /** Data[AccountView] */
         Data_AccountView_: {
             data: components["schemas"]["AccountView"];
+        };
+        /** Data[DiffView] */
+        Data_DiffView_: {
+            data: components["schemas"]["DiffView"];
         };
         /** Data[EventPage] */
         Data_EventPage_: {
@@ -1291,6 +1593,10 @@ export interface components {
         Data_SessionView_: {
             data: components["schemas"]["SessionView"];
         };
+        /** Data[StoredView] */
+        Data_StoredView_: {
+            data: components["schemas"]["StoredView"];
+        };
         /** Data[StorefrontView] */
         Data_StorefrontView_: {
             data: components["schemas"]["StorefrontView"];
@@ -1298,6 +1604,14 @@ export interface components {
         /** Data[VenueView] */
         Data_VenueView_: {
             data: components["schemas"]["VenueView"];
+        };
+        /** Data[VersionDetailView] */
+        Data_VersionDetailView_: {
+            data: components["schemas"]["VersionDetailView"];
+        };
+        /** Data[VersionView] */
+        Data_VersionView_: {
+            data: components["schemas"]["VersionView"];
         };
         /** Data[list[SessionEntry]] */
         Data_list_SessionEntry__: {
@@ -1316,6 +1630,24 @@ export interface components {
         DeleteBody: {
             /** Password */
             password?: string | null;
+        };
+        /**
+         * DiffView
+         * @description What is different between two versions.
+         */
+        DiffView: {
+            added: components["schemas"]["SeatsView"];
+            removed: components["schemas"]["SeatsView"];
+            moved: components["schemas"]["SeatChangesView"];
+            relabelled: components["schemas"]["SeatChangesView"];
+            rezoned: components["schemas"]["SeatChangesView"];
+            recategorised: components["schemas"]["SeatChangesView"];
+            /** Zones Added */
+            zones_added: string[];
+            /** Zones Removed */
+            zones_removed: string[];
+            /** Zones Changed */
+            zones_changed: components["schemas"]["ZoneChangeView"][];
         };
         /**
          * EventCard
@@ -1623,6 +1955,12 @@ export interface components {
             user_agent: string | null;
         };
         /**
+         * Format
+         * @description How a layout is written down.
+         * @enum {string}
+         */
+        Format: "json" | "csv" | "pretix";
+        /**
          * GateChangesBody
          * @description What shall change of a gate; what is left out stays.
          */
@@ -1692,6 +2030,24 @@ export interface components {
             updated_at: string;
         };
         /**
+         * GenerateBody
+         * @description What shall be generated: the name of a preset, or a spec; and the name to give it.
+         */
+        GenerateBody: {
+            /**
+             * Preset
+             * @enum {unknown}
+             */
+            preset?: "theatre-350" | "arena-20k" | "stadium-60k" | "stadium-100k" | "festival" | null;
+            spec?: components["schemas"]["Spec"] | null;
+        };
+        /**
+         * GroupKind
+         * @description Why seats belong together.
+         * @enum {string}
+         */
+        GroupKind: "wheelchair_pair" | "family_block" | "vip_table" | "reserved_block";
+        /**
          * Health
          * @description The process answers.
          */
@@ -1711,6 +2067,38 @@ export interface components {
             reason: string;
             /** Tenant Approval Reference */
             tenant_approval_reference?: string | null;
+        };
+        /**
+         * LayoutView
+         * @description A layout through all its versions: which can be chosen, and which is the latest.
+         */
+        LayoutView: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Venue Id
+             * Format: uuid
+             */
+            venue_id: string;
+            /** Name */
+            name: string;
+            /** Latest Version */
+            latest_version: number;
+            /** Active Version */
+            active_version: number | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
         };
         /** Listed[ApiKeyView] */
         Listed_ApiKeyView_: {
@@ -1747,6 +2135,13 @@ export interface components {
             /** Next Cursor */
             next_cursor: string | null;
         };
+        /** Listed[LayoutView] */
+        Listed_LayoutView_: {
+            /** Data */
+            data: components["schemas"]["LayoutView"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
         /** Listed[MemberView] */
         Listed_MemberView_: {
             /** Data */
@@ -1772,6 +2167,13 @@ export interface components {
         Listed_VenueView_: {
             /** Data */
             data: components["schemas"]["VenueView"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Listed[VersionView] */
+        Listed_VersionView_: {
+            /** Data */
+            data: components["schemas"]["VersionView"][];
             /** Next Cursor */
             next_cursor: string | null;
         };
@@ -2137,6 +2539,26 @@ export interface components {
             role: components["schemas"]["Role"];
         };
         /**
+         * PlacedSeatView
+         * @description A seat and where it belongs in one version.
+         */
+        PlacedSeatView: {
+            /** Seat Code */
+            seat_code: string;
+            /** Zone Code */
+            zone_code: string;
+            /** Row */
+            row: string;
+            /** Label */
+            label: string;
+            /** Category */
+            category: string;
+            /** X */
+            x: number;
+            /** Y */
+            y: number;
+        };
+        /**
          * PolicyBody
          * @description What the organization shall let its staff do.
          */
@@ -2309,6 +2731,147 @@ export interface components {
             role: "owner" | "admin" | "staff" | "scanner" | "customer";
         };
         /**
+         * RowScheme
+         * @description How rows are called, from the front.
+         * @enum {string}
+         */
+        RowScheme: "letters" | "numbers" | "custom";
+        /**
+         * RowsSpec
+         * @description Rows of seats, straight or curved; a balcony is simply further away.
+         */
+        RowsSpec: {
+            /** Code */
+            code: string;
+            /** Name */
+            name: string;
+            /** @default reserved_seating */
+            zone_type: components["schemas"]["ZoneType"];
+            /** @default public */
+            access_mode: components["schemas"]["AccessMode"];
+            /** Membership Tier */
+            membership_tier?: string | null;
+            /**
+             * Allowed Roles
+             * @default []
+             */
+            allowed_roles: string[];
+            /**
+             * Focal Point
+             * @default [
+             *       0,
+             *       0
+             *     ]
+             */
+            focal_point: [
+                number,
+                number
+            ];
+            /**
+             * Kind
+             * @default rows
+             * @constant
+             */
+            kind: "rows";
+            /** Rows */
+            rows: number;
+            /** Seats */
+            seats: number;
+            /**
+             * Seats Step
+             * @default 0
+             */
+            seats_step: number;
+            /**
+             * Seat Counts
+             * @default []
+             */
+            seat_counts: number[];
+            /** Origin */
+            origin?: [
+                number,
+                number
+            ] | null;
+            /**
+             * Distance
+             * @default 400
+             */
+            distance: number;
+            /**
+             * Facing
+             * @default 90
+             */
+            facing: number;
+            /**
+             * Offset
+             * @default 0
+             */
+            offset: number;
+            /** Curve Radius */
+            curve_radius?: number | null;
+            /**
+             * Seat Pitch
+             * @default 55
+             */
+            seat_pitch: number;
+            /**
+             * Row Pitch
+             * @default 95
+             */
+            row_pitch: number;
+            /**
+             * Segments
+             * @default [
+             *       1
+             *     ]
+             */
+            segments: number[];
+            /**
+             * Aisle Width
+             * @default 120
+             */
+            aisle_width: number;
+            /** @default letters */
+            row_scheme: components["schemas"]["RowScheme"];
+            /**
+             * First Row
+             * @default 1
+             */
+            first_row: number;
+            /**
+             * Row Names
+             * @default []
+             */
+            row_names: string[];
+            /** @default left_to_right */
+            seat_scheme: components["schemas"]["SeatScheme"];
+            /**
+             * First Number
+             * @default 1
+             */
+            first_number: number;
+            /**
+             * Seat Names
+             * @default []
+             */
+            seat_names: string[];
+            /**
+             * Wheelchair Spaces
+             * @default 0
+             */
+            wheelchair_spaces: number;
+            /**
+             * Companions
+             * @default 1
+             */
+            companions: number;
+            /**
+             * Wheelchair Row
+             * @default -1
+             */
+            wheelchair_row: number;
+        };
+        /**
          * SaleState
          * @description Why tickets can or cannot be bought.
          * @enum {string}
@@ -2320,6 +2883,42 @@ export interface components {
          * @enum {string}
          */
         Scanning: "real" | "test" | "none";
+        /**
+         * SeatChangeView
+         * @description A seat before and after.
+         */
+        SeatChangeView: {
+            before: components["schemas"]["PlacedSeatView"];
+            after: components["schemas"]["PlacedSeatView"];
+        };
+        /**
+         * SeatChangesView
+         * @description Seats that are in both versions and differ in one way: how many, and the first of them.
+         */
+        SeatChangesView: {
+            /** Count */
+            count: number;
+            /** Seats */
+            seats: components["schemas"]["SeatChangeView"][];
+        };
+        /**
+         * SeatScheme
+         * @description How the seats of a row are counted, from the left as one sits.
+         *
+         *     Six seats: 1 2 3 4 5 6 · 6 5 4 3 2 1 · 5 3 1 2 4 6 (odd and even) · 6 4 2 1 3 5 (from the centre) · 101 to 106.
+         * @enum {string}
+         */
+        SeatScheme: "left_to_right" | "right_to_left" | "odd_even" | "centre_out" | "continental" | "custom";
+        /**
+         * SeatsView
+         * @description Seats that differ in one way: how many, and the first of them.
+         */
+        SeatsView: {
+            /** Count */
+            count: number;
+            /** Seats */
+            seats: components["schemas"]["PlacedSeatView"][];
+        };
         /**
          * SessionEntry
          * @description A place where the person is signed in.
@@ -2394,11 +2993,63 @@ export interface components {
             organization: components["schemas"]["SessionOrganization"];
         };
         /**
+         * Shape
+         * @description Something that is drawn and not sold: the stage, the pitch, a bar.
+         */
+        Shape: {
+            kind: components["schemas"]["ShapeKind"];
+            /** Label */
+            label: string;
+            /** Outline */
+            outline: [
+                number,
+                number
+            ][];
+        };
+        /**
+         * ShapeKind
+         * @description What else a plan shows.
+         * @enum {string}
+         */
+        ShapeKind: "stage" | "pitch" | "screen" | "bar" | "entrance" | "other";
+        /**
+         * Spec
+         * @description A layout to be made.
+         */
+        Spec: {
+            /** Name */
+            name: string;
+            /** Blocks */
+            blocks: (components["schemas"]["RowsSpec"] | components["schemas"]["TablesSpec"] | components["schemas"]["AreaSpec"])[];
+            /** Description */
+            description?: string | null;
+            /**
+             * Shapes
+             * @default []
+             */
+            shapes: components["schemas"]["Shape"][];
+        };
+        /**
          * Status
          * @description Where an event stands. Whether it is on sale is computed from this and the clock, never stored.
          * @enum {string}
          */
         Status: "draft" | "published" | "live" | "ended" | "cancelled" | "postponed" | "archived";
+        /**
+         * StoredView
+         * @description What came of an import or a generation; `version` is null when it was only tried.
+         */
+        StoredView: {
+            /** Name */
+            name: string;
+            /** Total Capacity */
+            total_capacity: number;
+            /** Seat Count */
+            seat_count: number;
+            /** Zones */
+            zones: components["schemas"]["ZoneCount"][];
+            version: components["schemas"]["VersionView"] | null;
+        };
         /**
          * StorefrontView
          * @description Whose storefront this is.
@@ -2415,6 +3066,77 @@ export interface components {
             name: string;
             /** Is Suspended */
             is_suspended: boolean;
+        };
+        /**
+         * TablesSpec
+         * @description Round tables in ranks, each booked as a whole.
+         */
+        TablesSpec: {
+            /** Code */
+            code: string;
+            /** Name */
+            name: string;
+            /** @default reserved_seating */
+            zone_type: components["schemas"]["ZoneType"];
+            /** @default public */
+            access_mode: components["schemas"]["AccessMode"];
+            /** Membership Tier */
+            membership_tier?: string | null;
+            /**
+             * Allowed Roles
+             * @default []
+             */
+            allowed_roles: string[];
+            /**
+             * Focal Point
+             * @default [
+             *       0,
+             *       0
+             *     ]
+             */
+            focal_point: [
+                number,
+                number
+            ];
+            /**
+             * Kind
+             * @default tables
+             * @constant
+             */
+            kind: "tables";
+            /** Tables */
+            tables: number;
+            /** Seats Per Table */
+            seats_per_table: number;
+            /** Tables Per Rank */
+            tables_per_rank: number;
+            /**
+             * Distance
+             * @default 400
+             */
+            distance: number;
+            /**
+             * Facing
+             * @default 90
+             */
+            facing: number;
+            /**
+             * Table Pitch
+             * @default 350
+             */
+            table_pitch: number;
+            /**
+             * Table Radius
+             * @default 110
+             */
+            table_radius: number;
+            /** @default vip_table */
+            group_kind: components["schemas"]["GroupKind"];
+            /**
+             * Label
+             * @default T
+             */
+            label: string;
         };
         /**
          * VenueBrief
@@ -2501,6 +3223,153 @@ export interface components {
          */
         Verb: "publish" | "unpublish" | "go-live" | "end" | "cancel" | "postpone" | "reschedule" | "archive";
         /**
+         * VersionDetailView
+         * @description A version with its zones.
+         */
+        VersionDetailView: {
+            /**
+             * Layout Id
+             * Format: uuid
+             */
+            layout_id: string;
+            /** Version */
+            version: number;
+            status: components["schemas"]["VersionStatus"];
+            /** Name */
+            name: string;
+            /** Description */
+            description: string | null;
+            /** Total Capacity */
+            total_capacity: number;
+            /** Seat Count */
+            seat_count: number;
+            /** Geometry Url */
+            geometry_url: string;
+            /** Created By */
+            created_by: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+            /**
+             * Venue Id
+             * Format: uuid
+             */
+            venue_id: string;
+            /** Zones */
+            zones: components["schemas"]["ZoneView"][];
+        };
+        /**
+         * VersionStatus
+         * @description Whether a version can be chosen for an event: not yet, now, no longer.
+         * @enum {string}
+         */
+        VersionStatus: "draft" | "active" | "archived";
+        /**
+         * VersionView
+         * @description A version of a layout. Nothing of it changes but its status.
+         */
+        VersionView: {
+            /**
+             * Layout Id
+             * Format: uuid
+             */
+            layout_id: string;
+            /** Version */
+            version: number;
+            status: components["schemas"]["VersionStatus"];
+            /** Name */
+            name: string;
+            /** Description */
+            description: string | null;
+            /** Total Capacity */
+            total_capacity: number;
+            /** Seat Count */
+            seat_count: number;
+            /** Geometry Url */
+            geometry_url: string;
+            /** Created By */
+            created_by: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * ZoneChangeView
+         * @description A zone that is in both versions, and which of its fields differ.
+         */
+        ZoneChangeView: {
+            /** Zone Code */
+            zone_code: string;
+            /** Fields */
+            fields: string[];
+        };
+        /**
+         * ZoneCount
+         * @description A zone as it was read.
+         */
+        ZoneCount: {
+            /** Code */
+            code: string;
+            /** Name */
+            name: string;
+            zone_type: components["schemas"]["ZoneType"];
+            /** Capacity */
+            capacity: number;
+            /** Seat Count */
+            seat_count: number;
+            /** Row Count */
+            row_count: number;
+        };
+        /**
+         * ZoneType
+         * @description How a zone is sold: seat by seat, or so many places.
+         * @enum {string}
+         */
+        ZoneType: "reserved_seating" | "ga_seated" | "ga_standing" | "vip_reserved" | "vip_standing";
+        /**
+         * ZoneView
+         * @description A zone of a version; its id is the same in every version that has its code.
+         */
+        ZoneView: {
+            /**
+             * Zone Id
+             * Format: uuid
+             */
+            zone_id: string;
+            /** Code */
+            code: string;
+            /** Name */
+            name: string;
+            zone_type: components["schemas"]["ZoneType"];
+            /** Capacity */
+            capacity: number;
+            access_mode: components["schemas"]["AccessMode"];
+            /** Membership Tier */
+            membership_tier: string | null;
+            /** Allowed Roles */
+            allowed_roles: string[];
+            /** Row Count */
+            row_count: number;
+            /** Metadata */
+            metadata: {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * ProblemView
          * @description Every refusal looks like this.
          */
@@ -2509,7 +3378,7 @@ export interface components {
              * Error
              * @enum {string}
              */
-            error: "api_key_invalid" | "api_key_not_found" | "approval_required" | "body_too_large" | "body_too_slow" | "busy" | "capacity_exceeded" | "consent_needed" | "credentials_wrong" | "csrf_failed" | "cursor_invalid" | "email_taken" | "event_changed" | "event_in_use" | "event_move_refused" | "event_not_found" | "event_slug_taken" | "event_times_invalid" | "field_locked" | "gate_changed" | "gate_code_taken" | "gate_not_found" | "idempotency_key_reused" | "internal_error" | "invalid_request" | "last_owner" | "member_not_found" | "membership_exists" | "membership_invalid" | "membership_not_found" | "method_not_allowed" | "not_found" | "organization_invalid" | "organization_not_found" | "organization_suspended" | "outcome_unknown" | "password_refused" | "permission_denied" | "rate_limited" | "replacement_invalid" | "role_change_refused" | "session_not_found" | "settings_invalid" | "slug_taken" | "timezone_unknown" | "token_invalid" | "too_many_streams" | "unauthorized" | "venue_changed" | "venue_in_use" | "venue_not_found" | "venue_slug_taken";
+            error: "api_key_invalid" | "api_key_not_found" | "approval_required" | "body_too_large" | "body_too_slow" | "busy" | "capacity_exceeded" | "consent_needed" | "credentials_wrong" | "csrf_failed" | "cursor_invalid" | "email_taken" | "event_changed" | "event_in_use" | "event_move_refused" | "event_not_found" | "event_slug_taken" | "event_times_invalid" | "field_locked" | "gate_changed" | "gate_code_taken" | "gate_not_found" | "idempotency_key_reused" | "internal_error" | "invalid_request" | "last_owner" | "layout_invalid" | "layout_move_refused" | "layout_not_found" | "layout_spec_invalid" | "layout_too_large" | "member_not_found" | "membership_exists" | "membership_invalid" | "membership_not_found" | "method_not_allowed" | "not_found" | "organization_invalid" | "organization_not_found" | "organization_suspended" | "outcome_unknown" | "password_refused" | "permission_denied" | "rate_limited" | "replacement_invalid" | "role_change_refused" | "session_not_found" | "settings_invalid" | "slug_taken" | "timezone_unknown" | "token_invalid" | "too_many_streams" | "unauthorized" | "venue_changed" | "venue_in_use" | "venue_not_found" | "venue_slug_taken";
             /** Message */
             message: string;
             /** Details */
@@ -6814,6 +7683,1002 @@ export interface operations {
             };
         };
     };
+    get_layout_schema_api_schemas_layout_json_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_layouts_api_admin_layouts_get: {
+        parameters: {
+            query?: {
+                venue_id?: string | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listed_LayoutView_"];
+                };
+            };
+            /** @description `cursor_invalid`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    import_layout_api_admin_venues__venue_id__layouts_post: {
+        parameters: {
+            query?: {
+                format?: "json" | "pretix";
+                /** @description Check everything, store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                venue_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description A layout document (GET /api/schemas/layout.json), at most 32 MB */
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_StoredView_"];
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request`, `layout_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `layout_not_found`, `venue_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `capacity_exceeded` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large`, `layout_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    generate_layout_api_admin_venues__venue_id__layouts_generate_post: {
+        parameters: {
+            query?: {
+                /** @description Check everything, store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                venue_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GenerateBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_StoredView_"];
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request`, `layout_invalid`, `layout_spec_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `layout_not_found`, `venue_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `capacity_exceeded` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large`, `layout_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    preview_layout_api_admin_layouts_preview_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GenerateBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request`, `layout_invalid`, `layout_spec_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_versions_api_admin_layouts__layout_id__versions_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                layout_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listed_VersionView_"];
+                };
+            };
+            /** @description `cursor_invalid`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `layout_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    import_version_api_admin_layouts__layout_id__versions_post: {
+        parameters: {
+            query?: {
+                format?: components["schemas"]["Format"];
+                /** @description Check everything, store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                layout_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description A layout document, or with `format=csv` the sheet of its seats, at most 32 MB */
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+                "text/csv": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_StoredView_"];
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request`, `layout_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `layout_not_found`, `venue_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `capacity_exceeded` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large`, `layout_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_version_api_admin_layouts__layout_id__versions__version__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                layout_id: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_VersionDetailView_"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `layout_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    activate_version_api_admin_layouts__layout_id__versions__version__activate_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                layout_id: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OrderBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_VersionView_"];
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `layout_not_found`, `venue_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `capacity_exceeded`, `layout_move_refused` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    archive_version_api_admin_layouts__layout_id__versions__version__archive_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                layout_id: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OrderBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_VersionView_"];
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `layout_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `layout_move_refused` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    compare_versions_api_admin_layouts__layout_id__diff_get: {
+        parameters: {
+            query: {
+                from: number;
+                to: number;
+            };
+            header?: never;
+            path: {
+                layout_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_DiffView_"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `layout_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_version_api_admin_layouts__layout_id__versions__version__export_get: {
+        parameters: {
+            query?: {
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path: {
+                layout_id: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `layout_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_geometry_api_layouts__layout_id__v_version__geometry_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                layout_id: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `layout_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     search_audit_api_admin_audit_get: {
         parameters: {
             query?: {
@@ -7446,6 +9311,15 @@ export interface operations {
             };
             /** @description `permission_denied` */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `organization_not_found` */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

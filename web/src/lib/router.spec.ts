@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { pathTo, routeOf, Router } from './router.svelte.ts';
+import { pathTo, pathToDesk, pathToEvent, routeOf, Router } from './router.svelte.ts';
+
+const ID = '0190f6a1-7c1e-7d2a-9b1c-2f6a1c3d4e5f';
 
 describe('routeOf', () => {
 	it.each([
@@ -8,6 +10,19 @@ describe('routeOf', () => {
 		['/passievol/', { name: 'storefront', org: 'passievol' }],
 		['/die-skouburg-2/sign-in', { name: 'sign-in', org: 'die-skouburg-2' }],
 		['/passievol/new-password', { name: 'new-password', org: 'passievol' }],
+		['/passievol/events/hamlet-2027', { name: 'event', org: 'passievol', slug: 'hamlet-2027' }],
+		['/passievol/events', { name: 'missing' }],
+		['/passievol/events/Hamlet', { name: 'missing' }],
+		['/passievol/events/hamlet/more', { name: 'missing' }],
+		['/passievol/admin', { name: 'admin', org: 'passievol', desk: 'events', id: null }],
+		['/passievol/admin/events', { name: 'admin', org: 'passievol', desk: 'events', id: null }],
+		['/passievol/admin/events/new', { name: 'admin', org: 'passievol', desk: 'events', id: 'new' }],
+		[`/passievol/admin/events/${ID}`, { name: 'admin', org: 'passievol', desk: 'events', id: ID }],
+		['/passievol/admin/venues/', { name: 'admin', org: 'passievol', desk: 'venues', id: null }],
+		[`/passievol/admin/venues/${ID}`, { name: 'admin', org: 'passievol', desk: 'venues', id: ID }],
+		['/passievol/admin/people', { name: 'missing' }],
+		['/passievol/admin/events/hamlet', { name: 'missing' }],
+		[`/passievol/admin/events/${ID}/more`, { name: 'missing' }],
 		['/passievol/nowhere', { name: 'missing' }],
 		['/passievol/sign-in/more', { name: 'missing' }],
 		['/Passievol', { name: 'missing' }],
@@ -18,6 +33,19 @@ describe('routeOf', () => {
 		['/api/openapi.json', { name: 'missing' }],
 	])('reads %s', (path, route) => {
 		expect(routeOf(path)).toEqual(route);
+	});
+});
+
+describe('addresses', () => {
+	it('lead to where they were read from', () => {
+		expect(routeOf(pathToEvent('passievol', 'hamlet'))).toEqual({ name: 'event', org: 'passievol', slug: 'hamlet' });
+		expect(routeOf(pathToDesk('passievol'))).toEqual({ name: 'admin', org: 'passievol', desk: 'events', id: null });
+		expect(routeOf(pathToDesk('passievol', 'venues', ID))).toEqual({
+			name: 'admin',
+			org: 'passievol',
+			desk: 'venues',
+			id: ID,
+		});
 	});
 });
 

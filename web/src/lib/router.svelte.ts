@@ -3,26 +3,59 @@
 import { untrack } from 'svelte';
 
 const DOORS = ['sign-in', 'register', 'account', 'forgot-password', 'new-password'] as const;
-export type ScreenName = 'storefront' | (typeof DOORS)[number];
-export type Route = { readonly name: 'home' | 'missing' } | { readonly name: ScreenName; readonly org: string };
+export type ScreenName = 'storefront' | 'event' | (typeof DOORS)[number];
+const DESKS = ['events', 'venues'] as const;
+export type Desk = (typeof DESKS)[number];
+export type Route =
+	| { readonly name: 'home' | 'missing' }
+	| { readonly name: Exclude<ScreenName, 'event'>; readonly org: string }
+	| { readonly name: 'event'; readonly org: string; readonly slug: string }
+	/** The organiser's pages: a list, one thing of it, or, as `new`, one that is still to be made. */
+	| { readonly name: 'admin'; readonly org: string; readonly desk: Desk; readonly id: string | null };
 
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Addresses of the server itself. */
 const RESERVED = new Set(['api', 'assets', 'healthz', 'metrics', 'readyz']);
 
 export function routeOf(path: string): Route {
 	if (path === '/') return { name: 'home' };
 	const [, org = '', screen, ...more] = path.replace(/\/$/, '').split('/');
-	if (!SLUG.test(org) || RESERVED.has(org) || more.length > 0) return { name: 'missing' };
+	if (!SLUG.test(org) || RESERVED.has(org)) return { name: 'missing' };
 	if (screen === undefined) return { name: 'storefront', org };
+	if (screen === 'admin') return adminRouteOf(org, more);
+	const [slug = ''] = more;
+	if (screen === 'events') return SLUG.test(slug) && more.length === 1 ? { name: 'event', org, slug } : { name: 'missing' };
 	const name = DOORS.find((door) => door === screen);
-	return name ? { name, org } : { name: 'missing' };
+	return name && more.length === 0 ? { name, org } : { name: 'missing' };
+}
+
+/** What stands after `/{org}/admin`; the bare address is that of the events. */
+function adminRouteOf(org: string, [first = 'events', ...rest]: string[]): Route {
+	const [id = null, ...more] = rest;
+	const desk = DESKS.find((one) => one === first);
+	const isKnown = desk && more.length === 0 && (id === null || id === 'new' || ID.test(id));
+	return isKnown ? { name: 'admin', org, desk, id } : { name: 'missing' };
 }
 
 /** The address of a screen; `next` is where to go once the person is known. */
-export function pathTo(org: string, screen: ScreenName = 'storefront', next: string | null = null): string {
+export function pathTo(
+	org: string,
+	screen: Exclude<ScreenName, 'event'> = 'storefront',
+	next: string | null = null,
+): string {
 	const path = screen === 'storefront' ? `/${org}` : `/${org}/${screen}`;
 	return next === null ? path : `${path}?${new URLSearchParams({ next })}`;
+}
+
+/** The address of an event's own page. */
+export function pathToEvent(org: string, slug: string): string {
+	return `/${org}/events/${slug}`;
+}
+
+/** The address of an organiser's page: a list, or one thing of it, or `new`. */
+export function pathToDesk(org: string, desk: Desk = 'events', id: string | null = null): string {
+	return id === null ? `/${org}/admin/${desk}` : `/${org}/admin/${desk}/${id}`;
 }
 
 export class Router {

@@ -121,7 +121,7 @@ async def set_member_role(org_id: UUID, user_id: UUID, body: RoleInterventionBod
 
 
 @router.get("/{org_id}/events")
-@guarded(Action.PLATFORM_SEE_EVENTS, CursorInvalid)
+@guarded(Action.PLATFORM_SEE_EVENTS, OrganizationNotFound, CursorInvalid)
 async def list_organization_events(
     org_id: UUID, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT
 ) -> Listed[EventView]:

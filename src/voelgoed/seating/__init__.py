@@ -1,0 +1,1 @@
+"""What a venue offers: layouts in versions, their zones, rows and seats."""

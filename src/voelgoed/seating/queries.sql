@@ -1,0 +1,166 @@
+-- name: add_layout
+insert into layouts (id, organization_id, venue_id, name)
+values ($2, $1, $3, $4);
+
+-- name: lock_layout
+select id, organization_id, venue_id, name, version_last, zone_serials, created_at, updated_at
+  from layouts
+ where organization_id = $1 and id = $2
+   for update;
+
+-- name: get_layout
+select id, organization_id, venue_id, name, version_last, zone_serials, created_at, updated_at
+  from layouts
+ where organization_id = $1 and id = $2;
+
+-- name: list_layouts
+-- With the version that can be chosen, and the latest that is whole.
+select l.id, l.organization_id, l.venue_id, l.name, l.created_at, l.updated_at,
+       (select max(version) from layout_versions v
+         where v.organization_id = $1 and v.layout_id = l.id and v.geometry_etag is not null) as latest_version,
+       (select version from layout_versions v
+         where v.organization_id = $1 and v.layout_id = l.id and v.status = 'active') as active_version
+  from layouts l
+ where l.organization_id = $1
+   and ($2::uuid is null or l.venue_id = $2)
+   and ($3::uuid is null or l.id > $3)
+   and exists (select from layout_versions v
+                where v.organization_id = $1 and v.layout_id = l.id and v.geometry_etag is not null)
+ order by l.id
+ limit $4;
+
+-- name: save_layout
+update layouts
+   set version_last = $3, zone_serials = $4, updated_at = now()
+ where organization_id = $1 and id = $2;
+
+-- name: name_layout
+-- A lineage goes by the name of its latest version.
+update layouts
+   set name = $3, updated_at = now()
+ where organization_id = $1 and id = $2;
+
+-- name: list_serials
+select seat_code, serial
+  from layout_seats
+ where organization_id = $1 and layout_id = $2;
+
+-- name: add_serials
+-- New numbers follow one another, so the first is enough.
+insert into layout_seats (organization_id, layout_id, seat_code, serial)
+select $1, $2, code, $3 + place - 1
+  from unnest(string_to_array($4, E'\x1f')) with ordinality as given (code, place);
+
+-- name: add_version
+insert into layout_versions (organization_id, layout_id, version, name, description, total_capacity, seat_count, shapes,
+                             created_by)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9);
+
+-- name: add_zones
+insert into layout_zones (organization_id, layout_id, version, ordinal, zone_id, zone_code, name, zone_type, capacity,
+                          access_mode, membership_tier, allowed_roles, focal_x, focal_y, outline, row_labels, metadata)
+select $1, $2, $3, (zone->>'ordinal')::smallint, (zone->>'zone_id')::uuid, zone->>'code', zone->>'name',
+       zone->>'zone_type', (zone->>'capacity')::integer, zone->>'access_mode', zone->>'membership_tier',
+       array(select jsonb_array_elements_text(zone->'allowed_roles')),
+       (zone->'focal_point'->>0)::integer, (zone->'focal_point'->>1)::integer,
+       array(select jsonb_array_elements_text(zone->'outline')::integer),
+       array(select jsonb_array_elements_text(zone->'row_labels')), zone->'metadata'
+  from jsonb_array_elements($4::jsonb) as zone;
+
+-- name: add_seats
+-- Columns as one text each, split here: ten times faster than arrays, which the driver encodes value by value. The last
+-- eight digits of a seat's id are its serial.
+insert into seats (organization_id, layout_id, version, ordinal, seat_id, seat_code, zone_ordinal, row_ordinal, number,
+                   label, position, segment, x, y, category, companion_of)
+select $1, $2, $3, $4 + given.place - 1, ($5 || lpad(to_hex(given.serial), 8, '0'))::uuid, given.code,
+       given.zone_ordinal, given.row_ordinal, given.number, given.label, given.position, given.segment, given.x,
+       given.y, given.category, given.companion_of
+  from unnest(string_to_array($6, ',')::integer[], string_to_array($7, E'\x1f'),
+              string_to_array($8, ',')::smallint[], string_to_array($9, ',')::smallint[],
+              string_to_array($10, ',')::integer[], string_to_array($11, E'\x1f'),
+              string_to_array($12, ',')::smallint[], string_to_array($13, ',')::smallint[],
+              string_to_array($14, ',')::integer[], string_to_array($15, ',')::integer[],
+              string_to_array($16, ','), string_to_array($17, ',', '')::integer[])
+       with ordinality as given (serial, code, zone_ordinal, row_ordinal, number, label, position, segment, x, y,
+                                 category, companion_of, place);
+
+-- name: add_groups
+insert into seat_groups (organization_id, layout_id, version, ordinal, zone_ordinal, group_code, kind, label,
+                         seat_ordinals, metadata)
+select $1, $2, $3, (one->>'ordinal')::integer, (one->>'zone_ordinal')::smallint, one->>'code', one->>'kind',
+       one->>'label', array(select jsonb_array_elements_text(one->'seats')::integer), one->'metadata'
+  from jsonb_array_elements($4::jsonb) as one;
+
+-- name: finish_version
+update layout_versions
+   set geometry = $4, geometry_etag = $5, updated_at = now()
+ where organization_id = $1 and layout_id = $2 and version = $3 and geometry is null
+returning layout_id, version, status, name, description, total_capacity, seat_count, geometry_etag, created_by,
+          created_at, updated_at;
+
+-- name: get_version
+-- One that is whole; nothing else exists for anybody.
+select layout_id, version, status, name, description, total_capacity, seat_count, geometry_etag, created_by,
+       created_at, updated_at
+  from layout_versions
+ where organization_id = $1 and layout_id = $2 and version = $3 and geometry_etag is not null;
+
+-- name: list_versions
+select layout_id, version, status, name, description, total_capacity, seat_count, geometry_etag, created_by,
+       created_at, updated_at
+  from layout_versions
+ where organization_id = $1 and layout_id = $2 and geometry_etag is not null and ($3::integer is null or version < $3)
+ order by version desc
+ limit $4;
+
+-- name: find_active_version
+select version
+  from layout_versions
+ where organization_id = $1 and layout_id = $2 and status = 'active';
+
+-- name: set_version_status
+update layout_versions
+   set status = $4, updated_at = now()
+ where organization_id = $1 and layout_id = $2 and version = $3
+returning layout_id, version, status, name, description, total_capacity, seat_count, geometry_etag, created_by,
+          created_at, updated_at;
+
+-- name: get_geometry
+select geometry, geometry_etag
+  from layout_versions
+ where organization_id = $1 and layout_id = $2 and version = $3 and geometry is not null;
+
+-- name: get_shapes
+select shapes
+  from layout_versions
+ where organization_id = $1 and layout_id = $2 and version = $3;
+
+-- name: list_zones
+select ordinal, zone_id, zone_code, name, zone_type, capacity, access_mode, membership_tier, allowed_roles, focal_x,
+       focal_y, outline, row_labels, metadata
+  from layout_zones
+ where organization_id = $1 and layout_id = $2 and version = $3
+ order by ordinal;
+
+-- name: list_seats
+select seat_code, zone_ordinal, row_ordinal, number, label, position, segment, x, y, category, companion_of
+  from seats
+ where organization_id = $1 and layout_id = $2 and version = $3
+ order by ordinal;
+
+-- name: list_groups
+select zone_ordinal, group_code, kind, label, seat_ordinals, metadata
+  from seat_groups
+ where organization_id = $1 and layout_id = $2 and version = $3
+ order by ordinal;
+
+-- name: find_unfinished
+-- system: versions whose making was broken off.
+select organization_id, layout_id, version
+  from layout_versions
+ where geometry is null and created_at < now() - $1::interval
+ order by created_at
+ limit $2;
+
+-- name: remove_unfinished
+select remove_unfinished_version($1, $2, $3);

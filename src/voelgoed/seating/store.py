@@ -1,0 +1,300 @@
+"""The layouts' questions to the database."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from voelgoed.db import Conn, load_queries
+from voelgoed.ids import OrganizationId
+from voelgoed.seating.model import (
+    AccessMode,
+    Category,
+    Group,
+    GroupKind,
+    Layout,
+    LayoutId,
+    Lineage,
+    ListedLayout,
+    Point,
+    Row,
+    Seat,
+    Shape,
+    Version,
+    VersionStatus,
+    Zone,
+    ZoneId,
+    ZoneType,
+)
+
+Q = load_queries(Path(__file__).with_name("queries.sql"))
+VersionKey = tuple[OrganizationId, LayoutId, int]
+BETWEEN = "\x1f"
+"""Stands between texts on their way to PostgreSQL; no code or label has it."""
+
+
+class PlacedSeat(NamedTuple):
+    """A seat with its serial, the places of its zone and row, and for a companion the ordinal of its space."""
+
+    serial: int
+    zone_ordinal: int
+    row_ordinal: int
+    seat: Seat
+    companion_of: int | None
+
+
+async def add_layout(
+    conn: Conn, organization_id: OrganizationId, layout_id: LayoutId, venue_id: UUID, name: str
+) -> None:
+    await conn.execute(Q["add_layout"], organization_id, layout_id, venue_id, name)
+
+
+async def lock_layout(conn: Conn, organization_id: OrganizationId, layout_id: LayoutId) -> Lineage | None:
+    return _lineage(await conn.fetchrow(Q["lock_layout"], organization_id, layout_id))
+
+
+async def get_layout(conn: Conn, organization_id: OrganizationId, layout_id: LayoutId) -> Lineage | None:
+    return _lineage(await conn.fetchrow(Q["get_layout"], organization_id, layout_id))
+
+
+async def list_layouts(
+    conn: Conn, organization_id: OrganizationId, *, venue_id: UUID | None, after: UUID | None, limit: int
+) -> list[ListedLayout]:
+    rows = await conn.fetch(Q["list_layouts"], organization_id, venue_id, after, limit)
+    return [ListedLayout(**row) for row in rows]
+
+
+async def save_layout(conn: Conn, lineage: Lineage) -> None:
+    await conn.execute(
+        Q["save_layout"],
+        lineage.organization_id,
+        lineage.id,
+        lineage.version_last,
+        _json(lineage.zone_serials),
+    )
+
+
+async def name_layout(conn: Conn, organization_id: OrganizationId, layout_id: LayoutId, name: str) -> None:
+    await conn.execute(Q["name_layout"], organization_id, layout_id, name)
+
+
+async def list_serials(conn: Conn, organization_id: OrganizationId, layout_id: LayoutId) -> dict[str, int]:
+    rows = await conn.fetch(Q["list_serials"], organization_id, layout_id)
+    return {row["seat_code"]: row["serial"] for row in rows}
+
+
+async def add_serials(
+    conn: Conn, organization_id: OrganizationId, layout_id: LayoutId, codes: Sequence[str], *, first: int
+) -> None:
+    await conn.execute(Q["add_serials"], organization_id, layout_id, first, BETWEEN.join(codes))
+
+
+async def add_version(conn: Conn, key: VersionKey, layout: Layout, *, created_by: UUID | None) -> None:
+    await conn.execute(
+        Q["add_version"],
+        *key,
+        layout.name,
+        layout.description,
+        layout.total_capacity,
+        layout.seat_count,
+        _json(layout.shapes),
+        created_by,
+    )
+
+
+async def add_zones(conn: Conn, key: VersionKey, zones: Iterable[tuple[ZoneId, Zone]]) -> None:
+    told = [
+        {
+            "ordinal": ordinal,
+            "zone_id": zone_id,
+            "code": zone.code,
+            "name": zone.name,
+            "zone_type": zone.zone_type,
+            "capacity": zone.capacity,
+            "access_mode": zone.access_mode,
+            "membership_tier": zone.membership_tier,
+            "allowed_roles": zone.allowed_roles,
+            "focal_point": zone.focal_point,
+            "outline": [number for point in zone.outline for number in point],
+            "row_labels": [row.label for row in zone.rows],
+            "metadata": zone.metadata,
+        }
+        for ordinal, (zone_id, zone) in enumerate(zones)
+    ]
+    await conn.execute(Q["add_zones"], *key, _json(told))
+
+
+async def add_seats(conn: Conn, key: VersionKey, first: int, seats: Sequence[PlacedSeat], *, id_prefix: str) -> None:
+    """Add seats from one ordinal on."""
+    told = [one.seat for one in seats]
+    await conn.execute(
+        Q["add_seats"],
+        *key,
+        first,
+        id_prefix,
+        _numbers(one.serial for one in seats),
+        BETWEEN.join([seat.code for seat in told]),
+        _numbers(one.zone_ordinal for one in seats),
+        _numbers(one.row_ordinal for one in seats),
+        _numbers(seat.number for seat in told),
+        BETWEEN.join([seat.label for seat in told]),
+        _numbers(seat.position for seat in told),
+        _numbers(seat.segment for seat in told),
+        _numbers(seat.x for seat in told),
+        _numbers(seat.y for seat in told),
+        ",".join([seat.category for seat in told]),
+        ",".join(["" if one.companion_of is None else str(one.companion_of) for one in seats]),
+    )
+
+
+async def add_groups(conn: Conn, key: VersionKey, groups: Iterable[tuple[int, Group, list[int]]]) -> None:
+    """Add groups: each with the place of its zone and the ordinals of its seats."""
+    told = [
+        {
+            "ordinal": ordinal,
+            "zone_ordinal": zone,
+            "code": group.code,
+            "kind": group.kind,
+            "label": group.label,
+            "seats": seats,
+            "metadata": group.metadata,
+        }
+        for ordinal, (zone, group, seats) in enumerate(groups)
+    ]
+    await conn.execute(Q["add_groups"], *key, _json(told))
+
+
+async def finish_version(conn: Conn, key: VersionKey, geometry: bytes, etag: str) -> Version | None:
+    return _version(await conn.fetchrow(Q["finish_version"], *key, geometry, etag))
+
+
+async def get_version(conn: Conn, key: VersionKey) -> Version | None:
+    return _version(await conn.fetchrow(Q["get_version"], *key))
+
+
+async def list_versions(
+    conn: Conn, organization_id: OrganizationId, layout_id: LayoutId, *, before: int | None, limit: int
+) -> list[Version]:
+    rows = await conn.fetch(Q["list_versions"], organization_id, layout_id, before, limit)
+    return [Version(**dict(row) | {"status": VersionStatus(row["status"])}) for row in rows]
+
+
+async def find_active_version(conn: Conn, organization_id: OrganizationId, layout_id: LayoutId) -> int | None:
+    found: int | None = await conn.fetchval(Q["find_active_version"], organization_id, layout_id)
+    return found
+
+
+async def set_version_status(conn: Conn, key: VersionKey, status: VersionStatus) -> Version:
+    version = _version(await conn.fetchrow(Q["set_version_status"], *key, status))
+    assert version is not None
+    return version
+
+
+async def get_geometry(conn: Conn, key: VersionKey) -> tuple[bytes, str] | None:
+    row = await conn.fetchrow(Q["get_geometry"], *key)
+    return (row["geometry"], row["geometry_etag"]) if row else None
+
+
+async def get_shapes(conn: Conn, key: VersionKey) -> tuple[Shape, ...]:
+    return msgspec.json.decode(await conn.fetchval(Q["get_shapes"], *key), type=tuple[Shape, ...])
+
+
+async def list_zones(conn: Conn, key: VersionKey) -> list[tuple[ZoneId, tuple[str, ...], Zone]]:
+    """The zones with their ids and the labels of their rows, still without seats."""
+    return [(row["zone_id"], tuple(row["row_labels"]), _zone(row)) for row in await conn.fetch(Q["list_zones"], *key)]
+
+
+async def list_seats(conn: Conn, key: VersionKey) -> list[asyncpg.Record]:
+    return await conn.fetch(Q["list_seats"], *key)
+
+
+async def list_groups(conn: Conn, key: VersionKey) -> list[asyncpg.Record]:
+    return await conn.fetch(Q["list_groups"], *key)
+
+
+async def find_unfinished(conn: Conn, *, older_than: timedelta, limit: int) -> list[VersionKey]:
+    rows = await conn.fetch(Q["find_unfinished"], older_than, limit)
+    return [(OrganizationId(row["organization_id"]), LayoutId(row["layout_id"]), row["version"]) for row in rows]
+
+
+async def remove_unfinished(conn: Conn, key: VersionKey) -> None:
+    await conn.execute(Q["remove_unfinished"], *key)
+
+
+def built(
+    zones: Sequence[tuple[ZoneId, tuple[str, ...], Zone]],
+    seats: Sequence[asyncpg.Record],
+    groups: Sequence[asyncpg.Record],
+) -> tuple[Zone, ...]:
+    """Put zones, rows, seats and groups together again."""
+    codes = [row["seat_code"] for row in seats]
+    rows: list[list[list[Seat]]] = [[[] for _ in labels] for _, labels, _ in zones]
+    categories = {category.value: category for category in Category}
+    for code, zone, row, number, label, position, segment, x, y, category, space in seats:
+        rows[zone][row].append(
+            Seat(
+                code=code,
+                number=number,
+                label=label,
+                position=position,
+                segment=segment,
+                x=x,
+                y=y,
+                category=categories[category],
+                companion_of=None if space is None else codes[space],
+            )
+        )
+    of_zone: list[list[Group]] = [[] for _ in zones]
+    for group in groups:
+        of_zone[group["zone_ordinal"]].append(
+            Group(
+                code=group["group_code"],
+                kind=GroupKind(group["kind"]),
+                label=group["label"],
+                seat_codes=tuple(codes[ordinal] for ordinal in group["seat_ordinals"]),
+                metadata=msgspec.json.decode(group["metadata"]),
+            )
+        )
+    whole = []
+    for (_, labels, zone), in_zone, some in zip(zones, rows, of_zone, strict=True):
+        named = tuple(Row(label=label, seats=tuple(row)) for label, row in zip(labels, in_zone, strict=True))
+        whole.append(replace(zone, rows=named, groups=tuple(some)))
+    return tuple(whole)
+
+
+def _lineage(row: asyncpg.Record | None) -> Lineage | None:
+    return Lineage(**dict(row) | {"zone_serials": msgspec.json.decode(row["zone_serials"])}) if row else None
+
+
+def _version(row: asyncpg.Record | None) -> Version | None:
+    return Version(**dict(row) | {"status": VersionStatus(row["status"])}) if row else None
+
+
+def _zone(row: asyncpg.Record) -> Zone:
+    numbers: list[int] = row["outline"]
+    outline: list[Point] = list(zip(numbers[::2], numbers[1::2], strict=True))
+    return Zone(
+        code=row["zone_code"],
+        name=row["name"],
+        zone_type=ZoneType(row["zone_type"]),
+        capacity=row["capacity"],
+        access_mode=AccessMode(row["access_mode"]),
+        membership_tier=row["membership_tier"],
+        allowed_roles=tuple(row["allowed_roles"]),
+        focal_point=None if row["focal_x"] is None else (row["focal_x"], row["focal_y"]),
+        outline=tuple(outline),
+        metadata=msgspec.json.decode(row["metadata"]),
+    )
+
+
+def _numbers(values: Iterable[int]) -> str:
+    return ",".join(map(str, values))
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

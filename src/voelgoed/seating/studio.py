@@ -1,0 +1,75 @@
+"""What a process keeps for layouts: room for heavy work beside the event loop, and geometry documents, hot and warm."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import msgspec
+
+from voelgoed.cache import Cache
+from voelgoed.db import Database
+from voelgoed.errors import Busy
+from voelgoed.ids import OrganizationId
+from voelgoed.seating import store
+from voelgoed.seating.model import LayoutId
+from voelgoed.seating.refusals import LayoutNotFound
+from voelgoed.telemetry import metrics
+
+T = TypeVar("T")
+
+HEAVY_AT_ONCE: Final = 1
+HEAVY_WAITING_MAX: Final = 8
+DAY_S: Final = 86_400.0
+
+
+class Drawing(msgspec.Struct, frozen=True):
+    """A geometry document as it is sent: compressed, and named by its content."""
+
+    gzipped: bytes
+    etag: str
+
+
+class Studio:
+    """One per process."""
+
+    def __init__(self, db: Database, cache: Cache) -> None:
+        self.db = db
+        self._cache = cache
+        self._turn = asyncio.Semaphore(HEAVY_AT_ONCE)
+        self._waiting = 0
+
+    async def work(self, work: Callable[[], T]) -> T:
+        """Do what keeps a processor busy for seconds: in a thread, one at a time. A crowd is refused, not kept."""
+        if self._waiting >= HEAVY_WAITING_MAX:
+            raise Busy
+        self._waiting += 1
+        try:
+            async with self._turn:
+                return await asyncio.to_thread(work)
+        finally:
+            self._waiting -= 1
+
+    async def settle(self) -> None:
+        """Wait until what was found is in Redis as well."""
+        await self._cache.settle()
+
+    async def drawing(self, organization_id: OrganizationId, layout_id: LayoutId, version: int) -> Drawing:
+        """The geometry of a version. It never changes, so no number guards it."""
+        began = time.perf_counter()
+        found_in = "cache"
+
+        async def load() -> Drawing:
+            nonlocal found_in
+            found_in = "postgresql"
+            async with self.db.transaction(organization_id) as conn:
+                found = await store.get_geometry(conn, (organization_id, layout_id, version))
+            if found is None:  # raised, not kept: guesses must not fill the cache
+                raise LayoutNotFound
+            return Drawing(*found)
+
+        key = f"voelgoed:org:{organization_id}:layout:{layout_id}:v{version}:config"
+        drawing = await self._cache.get_or_load(key, "1", DAY_S, load, kind=Drawing)
+        metrics.LAYOUT_LOADS.labels(found_in).inc()
+        metrics.LAYOUT_LOAD_SECONDS.observe(time.perf_counter() - began)
+        return drawing

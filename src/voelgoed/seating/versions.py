@@ -1,0 +1,252 @@
+"""Versions of layouts in PostgreSQL: stored piece by piece, whole or not there at all, read back exactly.
+
+No transaction may last while 100,000 seats are written, because everybody who follows the journal waits for it. So a
+version is written in pieces and exists for nobody until its geometry is there; one that was broken off is removed.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+
+from voelgoed.db import Conn, Database
+from voelgoed.errors import Busy
+from voelgoed.events.lifecycle import require_venue_room
+from voelgoed.events.model import Teller
+from voelgoed.ids import OrganizationId, new_id
+from voelgoed.journal.model import Fact
+from voelgoed.journal.recording import record
+from voelgoed.seating import geometry, seat_ids, store
+from voelgoed.seating.model import VERSION_MOVES, Layout, LayoutId, Lineage, Version, VersionStatus
+from voelgoed.seating.ordinals import ordinals
+from voelgoed.seating.refusals import LayoutMoveRefused, LayoutNotFound
+from voelgoed.seating.store import PlacedSeat, VersionKey
+from voelgoed.seating.studio import Studio
+
+log = structlog.get_logger(__name__)
+
+SEATS_PER_PIECE = 5_000
+UNFINISHED_KEPT = timedelta(hours=1)
+UNFINISHED_PER_RUN = 100
+
+OnProgress = Callable[[int, int], None]
+AtEnd = Callable[[Conn, Version], Awaitable[None]]
+
+
+class MadeTwice(Busy):
+    """The same ask was made at the same time, and the other was first; asked again, it is answered with that."""
+
+
+async def create_layout(
+    studio: Studio,
+    organization_id: OrganizationId,
+    venue_id: UUID,
+    layout: Layout,
+    *,
+    by: Teller,
+    at_end: AtEnd | None = None,
+    on_progress: OnProgress | None = None,
+) -> Version:
+    """Begin a layout with its first version."""
+    layout_id = LayoutId(new_id())
+    async with studio.db.transaction(organization_id) as conn:
+        await require_venue_room(conn, organization_id, venue_id, seats=layout.total_capacity)
+        await store.add_layout(conn, organization_id, layout_id, venue_id, layout.name)
+    return await create_version(
+        studio, organization_id, layout_id, layout, by=by, at_end=at_end, on_progress=on_progress
+    )
+
+
+async def create_version(
+    studio: Studio,
+    organization_id: OrganizationId,
+    layout_id: LayoutId,
+    layout: Layout,
+    *,
+    by: Teller,
+    at_end: AtEnd | None = None,
+    on_progress: OnProgress | None = None,
+) -> Version:
+    """Add a version to a layout: the next number, the same ids for the same codes. It begins as a draft.
+
+    `at_end` is called in the transaction that makes it whole, so that a memory of it commits with it.
+    """
+    db = studio.db
+    key, serials, zone_serials = await _begin(db, organization_id, layout_id, layout, by)
+    try:
+        made = await studio.work(lambda: _rendered(layout, key, serials, zone_serials))
+        await _write_seats(db, key, layout, serials, on_progress)
+        return await _finish(db, key, layout, made, by, at_end)
+    except BaseException:
+        await _abandon(db, key)
+        raise
+
+
+async def load(conn: Conn, key: VersionKey) -> Layout:
+    """A version as it was stored, to the last seat."""
+    version = await find(conn, key)
+    return Layout(
+        name=version.name,
+        description=version.description,
+        zones=store.built(
+            await store.list_zones(conn, key), await store.list_seats(conn, key), await store.list_groups(conn, key)
+        ),
+        shapes=await store.get_shapes(conn, key),
+    )
+
+
+async def find(conn: Conn, key: VersionKey) -> Version:
+    """A version that is whole."""
+    version = await store.get_version(conn, key)
+    if version is None:
+        raise LayoutNotFound
+    return version
+
+
+async def move(conn: Conn, key: VersionKey, to: VersionStatus, *, by: Teller, reason: str | None) -> Version:
+    """Let a version be chosen, or no longer. Of one layout one version can be chosen: the one before is archived."""
+    organization_id, layout_id, number = key
+    lineage = await store.lock_layout(conn, organization_id, layout_id)
+    if lineage is None:
+        raise LayoutNotFound
+    version = await find(conn, key)
+    if to not in VERSION_MOVES[version.status]:
+        raise LayoutMoveRefused(status=version.status, allowed=sorted(VERSION_MOVES[version.status]))
+    before = await store.find_active_version(conn, organization_id, layout_id)
+    if to is VersionStatus.ACTIVE:
+        await require_venue_room(conn, organization_id, lineage.venue_id, seats=version.total_capacity)
+        if before is not None:
+            await store.set_version_status(conn, (organization_id, layout_id, before), VersionStatus.ARCHIVED)
+    moved = await store.set_version_status(conn, key, to)
+    after = number if to is VersionStatus.ACTIVE else None if before == number else before
+    kind = "layout_version_activated" if to is VersionStatus.ACTIVE else "layout_version_archived"
+    about: dict[str, object] = {"version": number, "old_status": version.status, "new_status": to}
+    await _tell(conn, kind, lineage, about | {"version_before": before, "version_after": after}, by=by, reason=reason)
+    return moved
+
+
+async def purge_unfinished(db: Database) -> int:
+    """Remove versions whose making was broken off long ago; how many."""
+    async with db.system_transaction() as conn:
+        found = await store.find_unfinished(conn, older_than=UNFINISHED_KEPT, limit=UNFINISHED_PER_RUN)
+    for key in found:
+        await _abandon(db, key)
+    return len(found)
+
+
+async def _begin(
+    db: Database, organization_id: OrganizationId, layout_id: LayoutId, layout: Layout, by: Teller
+) -> tuple[VersionKey, dict[str, int], dict[str, int]]:
+    """Take the next number and give every code its serial; the version is there, but for nobody yet."""
+    async with db.transaction(organization_id) as conn:
+        lineage = await store.lock_layout(conn, organization_id, layout_id)
+        if lineage is None:
+            raise LayoutNotFound
+        await require_venue_room(conn, organization_id, lineage.venue_id, seats=layout.total_capacity)
+        known = await store.list_serials(conn, organization_id, layout_id)
+        serials = seat_ids.assign_serials((seat.code for _, _, seat in layout.seats()), known)
+        new = [code for code in serials if code not in known]
+        if new:
+            await store.add_serials(conn, organization_id, layout_id, new, first=serials[new[0]])
+        zone_serials = seat_ids.assign_serials((zone.code for zone in layout.zones), lineage.zone_serials)
+        number = lineage.version_last + 1
+        kept = {**lineage.zone_serials, **zone_serials}
+        await store.save_layout(conn, replace(lineage, version_last=number, zone_serials=kept))
+        key = (organization_id, layout_id, number)
+        await store.add_version(conn, key, layout, created_by=by.actor_id)
+        ids = [seat_ids.zone_id(layout_id, zone_serials[zone.code]) for zone in layout.zones]
+        await store.add_zones(conn, key, zip(ids, layout.zones, strict=True))
+    return key, serials, zone_serials
+
+
+async def _write_seats(
+    db: Database, key: VersionKey, layout: Layout, serials: dict[str, int], on_progress: OnProgress | None
+) -> None:
+    """Write seats and groups, a short transaction for each piece."""
+    numbered = ordinals(layout)
+    placed = [
+        PlacedSeat(
+            serials[seat.code],
+            zone_ordinal,
+            row_ordinal,
+            seat,
+            numbered[seat.companion_of] if seat.companion_of else None,
+        )
+        for zone_ordinal, zone in enumerate(layout.zones)
+        for row_ordinal, row in enumerate(zone.rows)
+        for seat in row.seats
+    ]
+    prefix = seat_ids.id_prefix(key[1])
+    for first in range(0, len(placed), SEATS_PER_PIECE):
+        piece = placed[first : first + SEATS_PER_PIECE]
+        async with db.transaction(key[0]) as conn:
+            await store.add_seats(conn, key, first, piece, id_prefix=prefix)
+        if on_progress:
+            on_progress(first + len(piece), len(placed))
+    groups = [
+        (ordinal, group, [numbered[code] for code in group.seat_codes])
+        for ordinal, zone in enumerate(layout.zones)
+        for group in zone.groups
+    ]
+    if groups:
+        async with db.transaction(key[0]) as conn:
+            await store.add_groups(conn, key, groups)
+
+
+async def _finish(
+    db: Database, key: VersionKey, layout: Layout, made: bytes, by: Teller, at_end: AtEnd | None
+) -> Version:
+    """Make the version whole, and tell of it."""
+    organization_id, layout_id, number = key
+    etag = hashlib.sha256(made).hexdigest()[:32]
+    async with db.transaction(organization_id) as conn:
+        lineage = await store.lock_layout(conn, organization_id, layout_id)
+        assert lineage is not None
+        version = await store.finish_version(conn, key, made, etag)
+        if version is None:
+            raise Busy  # it took so long that it was taken for one that was broken off
+        await store.name_layout(conn, organization_id, layout_id, layout.name)
+        about: dict[str, object] = {
+            "version_before": number - 1 or None,
+            "version_after": number,
+            "name": layout.name,
+            "seat_count": layout.seat_count,
+            "total_capacity": layout.total_capacity,
+        }
+        await _tell(conn, "layout_version_created", lineage, about, by=by, reason=None)
+        if at_end:
+            await at_end(conn, version)
+    return version
+
+
+async def _abandon(db: Database, key: VersionKey) -> None:
+    """Remove what there is of a version that will not be whole."""
+    async with db.transaction(key[0]) as conn:
+        await store.remove_unfinished(conn, key)
+
+
+async def _tell(
+    conn: Conn, kind: str, lineage: Lineage, about: dict[str, object], *, by: Teller, reason: str | None
+) -> None:
+    """The fact and the line in the log, in the same words."""
+    told = {"venue_id": str(lineage.venue_id), "layout_id": str(lineage.id), **about}
+    fact = Fact(
+        kind=kind,
+        organization_id=lineage.organization_id,
+        actor_id=by.actor_id,
+        request_id=by.request_id,
+        origin=by.origin,
+        reason=reason,
+        data={**told, "actor_type": by.actor_type},
+    )
+    await record(conn, fact)
+    log.info(kind, org_id=str(lineage.organization_id), reason=reason, actor_type=by.actor_type, **told)
+
+
+def _rendered(layout: Layout, key: VersionKey, serials: dict[str, int], zone_serials: dict[str, int]) -> bytes:
+    """The geometry document, compressed once for everybody."""
+    drawn = geometry.geometry_of(layout, key[1], key[2], seat_serials=serials, zone_serials=zone_serials)
+    return geometry.compress(geometry.encode(drawn))

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { attention, deedsOf, differences, forwardOf, freeFields, slugOf } from './model.ts';
+import { mayOrganise, rightsOf } from './rights.ts';
+import { makeEvent } from './sample.ts';
+
+const NOW = Date.parse('2027-03-12T21:00:00Z');
+const owner = rightsOf('owner', false);
+const staff = rightsOf('staff', false);
+const scanner = rightsOf('scanner', true);
+
+describe('what needs somebody', () => {
+	it.each([
+		['postponed without a date', makeEvent({ status: 'postponed' }), 'undated'],
+		['postponed with a date', makeEvent({ status: 'postponed', rescheduled_at: '2027-04-01T17:30:00Z' }), null],
+		['published with the sale over', makeEvent({ sale_state: 'over' }), 'unsold'],
+		['published and on sale', makeEvent(), null],
+		['live after its end', makeEvent({ status: 'live' }), 'overrun'],
+		['live before its end', makeEvent({ status: 'live', effective_end_at: '2027-03-12T22:00:00Z' }), null],
+		['ended', makeEvent({ status: 'ended', sale_state: 'closed' }), null],
+	])('%s', (_, event, why) => {
+		expect(attention(event, NOW)).toBe(why);
+	});
+});
+
+describe('what a role may do', () => {
+	it('lets leaders do what the status allows, and move what people know of', () => {
+		expect(deedsOf(makeEvent(), owner)).toEqual([
+			'go-live',
+			'reschedule',
+			'postpone',
+			'change-venue',
+			'unpublish',
+			'cancel',
+		]);
+		expect(deedsOf(makeEvent({ status: 'draft', verbs: ['publish', 'archive'] }), owner)).toEqual([
+			'publish',
+			'archive',
+			'delete',
+		]);
+		expect(deedsOf(makeEvent({ status: 'archived', verbs: [] }), owner)).toEqual([]);
+	});
+
+	it('offers staff and scanners nothing of the lifecycle', () => {
+		expect(deedsOf(makeEvent(), staff)).toEqual([]);
+		expect(deedsOf(makeEvent(), scanner)).toEqual([]);
+	});
+
+	it('leaves staff the words of what is published, and everything of a draft', () => {
+		expect([...freeFields(makeEvent(), staff)].sort()).toEqual(['description', 'name', 'settings', 'slug']);
+		expect(freeFields(makeEvent({ status: 'draft' }), staff).has('start_at')).toBe(true);
+		expect(freeFields(makeEvent(), owner).has('start_at')).toBe(true);
+		expect(freeFields(makeEvent(), scanner).size).toBe(0);
+	});
+
+	it('lets staff build only where the organization says so; scanners never', () => {
+		expect(staff.build).toBe(false);
+		expect(rightsOf('staff', true).build).toBe(true);
+		expect(owner.build).toBe(true);
+		expect(scanner.build).toBe(false);
+	});
+
+	it('keeps customers and strangers out', () => {
+		expect([mayOrganise('customer'), mayOrganise(undefined), mayOrganise('scanner')]).toEqual([false, false, true]);
+	});
+});
+
+describe('the way forward', () => {
+	it('is publication for a draft, a date for what has none, and nothing in between', () => {
+		expect(forwardOf(makeEvent({ status: 'draft' }))).toBe('publish');
+		expect(forwardOf(makeEvent({ status: 'postponed' }))).toBe('reschedule');
+		expect(forwardOf(makeEvent({ status: 'postponed', rescheduled_at: '2027-04-01T17:30:00Z' }))).toBe('publish');
+		expect(forwardOf(makeEvent())).toBeNull();
+	});
+});
+
+it('says what differs between two states, whatever the number of fields behind it', () => {
+	const after = makeEvent({ status: 'postponed', name: 'Boemeltrein', start_at: 'x', end_at: 'y', version: 4, on_sale: false });
+
+	expect(differences(makeEvent(), after)).toEqual(['status', 'name', 'times']);
+	expect(differences(makeEvent(), makeEvent({ version: 4 }))).toEqual([]);
+});
+
+it.each([
+	['Wáár is die see?', 'waar-is-die-see'],
+	['  Die “Laaste” Boemeltrein 2027 ', 'die-laaste-boemeltrein-2027'],
+	['!!!', ''],
+	[`${'a'.repeat(62)} b`, `${'a'.repeat(62)}`],
+])('makes an address of %s', (name, slug) => {
+	expect(slugOf(name)).toBe(slug);
+});

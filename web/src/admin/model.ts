@@ -1,0 +1,107 @@
+// What the organiser's pages know of events: how each status looks, what needs somebody, what may be edited.
+import type { Schemas } from '../api/client.ts';
+import type { Rights } from './rights.ts';
+
+export type EventView = Schemas['EventView'];
+export type VenueView = Schemas['VenueView'];
+export type GateView = Schemas['GateView'];
+export type Status = Schemas['Status'];
+export type Verb = Schemas['Verb'];
+/** What is asked in a dialog: the lifecycle's verbs, and two that belong to it in people's eyes. */
+export type Deed = Verb | 'change-venue' | 'delete';
+
+export const STATUSES: readonly Status[] = ['draft', 'published', 'live', 'postponed', 'ended', 'cancelled', 'archived'];
+
+/** Where each status leads. Drawn from this; what can be done to an event is said by the server. */
+export const EDGES: Readonly<Record<Status, readonly Status[]>> = {
+	draft: ['published', 'archived'],
+	published: ['live', 'postponed', 'cancelled', 'draft'],
+	live: ['ended', 'postponed', 'cancelled'],
+	postponed: ['published', 'live', 'cancelled'],
+	ended: ['archived'],
+	cancelled: ['archived'],
+	archived: [],
+};
+
+export type Attention = 'undated' | 'unsold' | 'overrun';
+
+/** Why somebody should look at an event now; null when nobody need. */
+export function attention(event: EventView, now: number): Attention | null {
+	if (event.status === 'postponed' && event.rescheduled_at === null) return 'undated';
+	if (event.status === 'live' && Date.parse(event.effective_end_at) <= now) return 'overrun';
+	return event.status === 'published' && event.sale_state === 'over' ? 'unsold' : null;
+}
+
+const WORDS: readonly string[] = ['name', 'slug', 'description', 'settings'];
+
+/** The fields that this person may change of this event now. */
+export function freeFields(event: EventView, rights: Rights): ReadonlySet<string> {
+	if (!rights.change) return new Set();
+	const free = event.editable_fields;
+	return new Set(rights.lead || event.status === 'draft' ? free : free.filter((name) => WORDS.includes(name)));
+}
+
+const MOVABLE: readonly Status[] = ['published', 'postponed'];
+
+/** What this person may do to this event, the most likely first and what cannot be taken back last. */
+export function deedsOf(event: EventView, rights: Rights): Deed[] {
+	if (!rights.lead) return [];
+	const moves: Deed[] = MOVABLE.includes(event.status) ? ['change-venue'] : [];
+	const offered: Deed[] = [...event.verbs, ...moves, ...(event.status === 'draft' ? (['delete'] as const) : [])];
+	return ORDER.filter((deed) => offered.includes(deed));
+}
+
+const ORDER: readonly Deed[] = [
+	'publish',
+	'go-live',
+	'end',
+	'reschedule',
+	'postpone',
+	'change-venue',
+	'unpublish',
+	'archive',
+	'cancel',
+	'delete',
+];
+
+/** The deed that stands out, where there is one that somebody waits for. */
+export function forwardOf(event: EventView): Deed | null {
+	if (event.status === 'draft') return 'publish';
+	if (event.status !== 'postponed') return null;
+	return event.rescheduled_at === null ? 'reschedule' : 'publish';
+}
+
+/** What differs between two states of an event, by the names under which the page speaks of it. */
+export const ASPECTS = {
+	status: ['status'],
+	name: ['name'],
+	slug: ['slug'],
+	description: ['description'],
+	venue: ['venue'],
+	times: ['start_at', 'end_at', 'rescheduled_at', 'rescheduled_end_at'],
+	sale: ['sale_start_at', 'sale_end_at'],
+	capacity: ['capacity'],
+	settings: ['settings'],
+	automatic: ['is_automatic'],
+	replacement: ['replaced_by_event_id'],
+	postponement: ['postponement_reason'],
+} as const satisfies Record<string, readonly (keyof EventView)[]>;
+export type Aspect = keyof typeof ASPECTS;
+
+export function differences(before: EventView, after: EventView): Aspect[] {
+	const differs = (field: keyof EventView) => JSON.stringify(before[field]) !== JSON.stringify(after[field]);
+	return (Object.keys(ASPECTS) as Aspect[]).filter((aspect) => ASPECTS[aspect].some(differs));
+}
+
+/** An address made from a name: "Wáár is die see?" becomes "waar-is-die-see". */
+export function slugOf(name: string): string {
+	return name
+		.normalize('NFD')
+		.replace(/\p{M}/gu, '')
+		.toLowerCase()
+		.replace(/[^a-z0-9]+/g, '-')
+		.slice(0, 63)
+		.replace(/^-|-$/g, '');
+}
+
+export const ifMatch = (version: number) => ({ 'If-Match': `"${version}"` });

@@ -1,0 +1,37 @@
+// Keeps what is shown true while somebody looks at it: a sale that opens or ends is seen without loading the page anew.
+import type { Schemas } from '../api/client.ts';
+
+type Sold = Pick<Schemas['EventCard'], 'sale_state' | 'sale_start_at' | 'sale_end_at' | 'ends_at'>;
+
+/** Also how often is asked while the person's clock runs ahead of the server's. */
+const PAUSE_MIN_MS = 15_000;
+/** Longer than that nobody looks; setTimeout would also not hold it for long. */
+const PAUSE_MAX_MS = 12 * 3_600_000;
+/** Those who wait for a sale do not all ask in the same moment. */
+const SPREAD_MS = 2_000;
+
+/** How long it stays as it is: until the first sale opens or ends. Null: nothing will change today. */
+export function untilNextTurn(events: readonly Sold[], now: number): number | null {
+	const turns = events.flatMap((event) => {
+		if (event.sale_state === 'not_yet') return event.sale_start_at ?? [];
+		return event.sale_state === 'open' ? (event.sale_end_at ?? event.ends_at) : [];
+	});
+	if (turns.length === 0) return null;
+	const pause = Math.max(PAUSE_MIN_MS, Math.min(...turns.map((iso) => Date.parse(iso))) - now);
+	return pause <= PAUSE_MAX_MS ? pause : null;
+}
+
+/** Asks again when a sale turns, and when somebody comes back to the page. Returns how to stop. */
+export function stayFresh(events: readonly Sold[], again: () => unknown): () => void {
+	const pause = untilNextTurn(events, Date.now());
+	const timer = pause === null ? undefined : setTimeout(again, pause + Math.random() * SPREAD_MS);
+	const began = Date.now();
+	const onReturn = () => {
+		if (document.visibilityState === 'visible' && Date.now() - began > PAUSE_MIN_MS) again();
+	};
+	document.addEventListener('visibilitychange', onReturn);
+	return () => {
+		clearTimeout(timer);
+		document.removeEventListener('visibilitychange', onReturn);
+	};
+}

@@ -1,0 +1,114 @@
+// What the storefront tells of an event, worked out from what the server says of it. Words only; no screen.
+import type { Refusal, Schemas } from '../api/client.ts';
+import { i18n, isMessageKey, t } from '../i18n/i18n.svelte.ts';
+import { say } from '../i18n/refusals.ts';
+import { dateLine, dayRange, timeLine, toLocalInput, whenLine, zoneNote } from '../lib/venue-time.ts';
+import type { GlyphName } from './Glyph.svelte';
+
+export type Card = Schemas['EventCard'];
+
+export interface Badge {
+	readonly tone: 'ok' | 'warn' | 'brand' | '';
+	readonly glyph: GlyphName;
+	readonly words: string;
+}
+
+/** The one thing to know about an event at a glance; the first that is true. */
+export function badgeOf(event: Card, now: Date = new Date()): Badge | null {
+	if (event.notice === 'postponed') return { tone: 'warn', glyph: 'pause', words: t('event.status.postponed') };
+	if (event.notice === 'rescheduled') {
+		const date = brief(event.starts_at, event.venue.timezone);
+		return { tone: 'brand', glyph: 'calendar', words: t('store.badge.postponed_to', { date }) };
+	}
+	if (event.status === 'live') return { tone: 'brand', glyph: 'bolt', words: t('event.status.live') };
+	switch (event.sale_state) {
+		case 'open':
+			return { tone: 'ok', glyph: 'check', words: t('event.sale.open') };
+		case 'not_yet':
+			return { tone: '', glyph: 'clock', words: opensWords(event, now) };
+		case 'over':
+			return { tone: '', glyph: 'x', words: t('event.sale.over') };
+		default:
+			return null;
+	}
+}
+
+function opensWords({ sale_start_at, venue }: Card, now: Date): string {
+	if (sale_start_at === null) return t('event.sale.not_yet');
+	const dayOf = (iso: string) => toLocalInput(iso, venue.timezone).slice(0, 10);
+	const isToday = dayOf(sale_start_at) === dayOf(now.toISOString());
+	return isToday
+		? t('store.badge.today', { time: timeLine(sale_start_at, venue.timezone, i18n.language) })
+		: t('store.badge.from', { date: brief(sale_start_at, venue.timezone) });
+}
+
+/** "12 Mar 2027": the day of the week is said where there is room. */
+function brief(iso: string, timeZone: string): string {
+	return dateLine(iso, timeZone, i18n.language).split(' ').slice(1).join(' ');
+}
+
+/** When it takes place, for a card: the day and the time, or the days. */
+export function cardWhen({ days, starts_at, venue }: Card): string {
+	if (days.length > 1) return dayRange(days, i18n.language);
+	return `${dateLine(starts_at, venue.timezone, i18n.language)} · ${timeLine(starts_at, venue.timezone, i18n.language)}`;
+}
+
+/** "Friday 12 March 2027, 19:30". */
+export function longMoment(iso: string, timeZone: string): string {
+	return `${dateLine(iso, timeZone, i18n.language, 'long')}, ${timeLine(iso, timeZone, i18n.language)}`;
+}
+
+/** What had been announced, before it was postponed. */
+export function announcedWhen({ start_at, end_at, venue }: Card): string {
+	return whenLine(start_at, end_at, venue.timezone, i18n.language);
+}
+
+/** The zone of the times of this event, where the person's own clock shows others. */
+export function zoneOf(event: Card): string | null {
+	return zoneNote(event.venue.timezone, i18n.language, event.starts_at, event.ends_at);
+}
+
+/** One of the reasons everybody knows, in the person's language; anything else as the organiser wrote it. */
+export function reasonWords(reason: string): string {
+	const key = `event.reason.${reason}`;
+	return isMessageKey(key) ? t(key) : reason;
+}
+
+export function categoryWords(category: string): string {
+	const key = `store.category.${category}`;
+	return isMessageKey(key) ? t(key) : category;
+}
+
+/** "af" is the name of a language in the person's own; what is no such code stands as it was written. */
+export function languageWords(language: string): string {
+	try {
+		return new Intl.DisplayNames(`${i18n.language}-ZA`, { type: 'language' }).of(language) ?? language;
+	} catch {
+		return language;
+	}
+}
+
+/** What else there is to know, as far as anybody has said it. */
+export function factsOf(event: Schemas['EventPage']): { readonly term: string; readonly words: string }[] {
+	const age = event.age_min === null ? null : event.age_min ? t('store.age', { age: event.age_min }) : t('store.age.all');
+	return [
+		{ term: t('store.fact.age'), words: age },
+		{ term: t('store.fact.language'), words: event.language && languageWords(event.language) },
+		{ term: t('store.fact.access'), words: event.access_rules },
+		{ term: t('store.fact.bags'), words: event.bag_policy },
+	].flatMap(({ term, words }) => (words ? { term, words } : []));
+}
+
+/** The lines of an address; what the organiser has not given leaves no gap. */
+export function addressLines(address: Schemas['EventPage']['address']): string[] {
+	const said = (key: string) => (typeof address[key] === 'string' ? address[key].trim() : '');
+	const together = (words: string[], between: string) => words.filter(Boolean).join(between);
+	const town = together([said('postal_code'), said('city')], ' ');
+	const lines = [[said('street'), said('suburb')], [town], [said('region'), said('country')]];
+	return lines.map((words) => together(words, ', ')).filter(Boolean);
+}
+
+/** Reading changes nothing, so there is no doubt about what was done. */
+export function whyNot(refusal: Refusal): string {
+	return refusal.kind === 'refused' ? say(refusal) : t('store.failed.network');
+}
