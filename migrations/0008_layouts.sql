@@ -19,10 +19,11 @@ create index layouts_of_venue on layouts (organization_id, venue_id);
 call keep_organizations_apart('layouts');
 grant select, insert, update on layouts to voelgoed_app;
 
--- Every code a layout ever had, with the number that its seat id is made of: given once, never again.
+-- Every code a layout ever had, with the number that its seat id is made of: given once, never again. Without a foreign
+-- key, as `seats` below: to check it for every row would take longer than to write the row.
 create table layout_seats (
   organization_id uuid not null,
-  layout_id uuid not null references layouts (id),
+  layout_id uuid not null,
   seat_code text not null
     constraint layout_seats_code_length check (char_length(seat_code) between 1 and 80),
   serial integer not null
@@ -113,7 +114,6 @@ create table seats (
   category text not null
     constraint seats_category_known check (category in ('standard', 'wheelchair', 'companion', 'restricted_view', 'aisle')),
   companion_of integer,
-  -- No foreign key to the version: to check it for every seat would take as long as all the rest.
   primary key (layout_id, version, ordinal)
 );
 call keep_organizations_apart('seats');

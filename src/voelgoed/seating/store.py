@@ -38,14 +38,13 @@ BETWEEN = "\x1f"
 """Stands between texts on their way to PostgreSQL; no code or label has it."""
 
 
-class PlacedSeat(NamedTuple):
-    """A seat with its serial, the places of its zone and row, and for a companion the ordinal of its space."""
+class SeatColumns(NamedTuple):
+    """What is written of many seats beside what they are themselves, each in the order of the ordinals."""
 
-    serial: int
-    zone_ordinal: int
-    row_ordinal: int
-    seat: Seat
-    companion_of: int | None
+    serials: Sequence[int]
+    zone_ordinals: Sequence[int]
+    row_ordinals: Sequence[int]
+    companions_of: Sequence[int | None]
 
 
 async def add_layout(
@@ -129,26 +128,28 @@ async def add_zones(conn: Conn, key: VersionKey, zones: Iterable[tuple[ZoneId, Z
     await conn.execute(Q["add_zones"], *key, _json(told))
 
 
-async def add_seats(conn: Conn, key: VersionKey, first: int, seats: Sequence[PlacedSeat], *, id_prefix: str) -> None:
-    """Add seats from one ordinal on."""
-    told = [one.seat for one in seats]
+async def add_seats(
+    conn: Conn, key: VersionKey, first: int, seats: Sequence[Seat], columns: SeatColumns, *, id_prefix: str
+) -> None:
+    """Add seats from one ordinal on; the columns are those of the whole version."""
+    piece = slice(first, first + len(seats))
     await conn.execute(
         Q["add_seats"],
         *key,
         first,
         id_prefix,
-        _numbers(one.serial for one in seats),
-        BETWEEN.join([seat.code for seat in told]),
-        _numbers(one.zone_ordinal for one in seats),
-        _numbers(one.row_ordinal for one in seats),
-        _numbers(seat.number for seat in told),
-        BETWEEN.join([seat.label for seat in told]),
-        _numbers(seat.position for seat in told),
-        _numbers(seat.segment for seat in told),
-        _numbers(seat.x for seat in told),
-        _numbers(seat.y for seat in told),
-        ",".join([seat.category for seat in told]),
-        ",".join(["" if one.companion_of is None else str(one.companion_of) for one in seats]),
+        _numbers(columns.serials[piece]),
+        BETWEEN.join([seat.code for seat in seats]),
+        _numbers(columns.zone_ordinals[piece]),
+        _numbers(columns.row_ordinals[piece]),
+        _numbers([seat.number for seat in seats]),
+        BETWEEN.join([seat.label for seat in seats]),
+        _numbers([seat.position for seat in seats]),
+        _numbers([seat.segment for seat in seats]),
+        _numbers([seat.x for seat in seats]),
+        _numbers([seat.y for seat in seats]),
+        ",".join([seat.category for seat in seats]),
+        ",".join(["" if space is None else str(space) for space in columns.companions_of[piece]]),
     )
 
 

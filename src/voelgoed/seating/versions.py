@@ -4,9 +4,10 @@ No transaction may last while 100,000 seats are written, because everybody who f
 version is written in pieces and exists for nobody until its geometry is there; one that was broken off is removed.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -23,12 +24,12 @@ from voelgoed.seating import geometry, seat_ids, store
 from voelgoed.seating.model import VERSION_MOVES, Layout, LayoutId, Lineage, Version, VersionStatus
 from voelgoed.seating.ordinals import ordinals
 from voelgoed.seating.refusals import LayoutMoveRefused, LayoutNotFound
-from voelgoed.seating.store import PlacedSeat, VersionKey
+from voelgoed.seating.store import SeatColumns, VersionKey
 from voelgoed.seating.studio import Studio
 
 log = structlog.get_logger(__name__)
 
-SEATS_PER_PIECE = 5_000
+SEATS_PER_PIECE = 10_000
 UNFINISHED_KEPT = timedelta(hours=1)
 UNFINISHED_PER_RUN = 100
 
@@ -75,13 +76,21 @@ async def create_version(
     `at_end` is called in the transaction that makes it whole, so that a memory of it commits with it.
     """
     db = studio.db
-    key, serials, zone_serials = await _begin(db, organization_id, layout_id, layout, by)
+    async with db.transaction(organization_id) as conn:
+        draft, lineage = await _begin(conn, organization_id, layout_id, layout)
+        # One keeps this processor busy, the other PostgreSQL's.
+        rendering = asyncio.create_task(studio.work(lambda: _rendered(draft)))
+        try:
+            await _enter(conn, draft, lineage, by)
+        except BaseException:
+            await _stop(rendering)
+            raise
     try:
-        made = await studio.work(lambda: _rendered(layout, key, serials, zone_serials))
-        await _write_seats(db, key, layout, serials, on_progress)
-        return await _finish(db, key, layout, made, by, at_end)
+        await _write_seats(db, draft, on_progress)
+        return await _finish(db, draft, await rendering, by, at_end)
     except BaseException:
-        await _abandon(db, key)
+        await _stop(rendering)
+        await _abandon(db, draft.key)
         raise
 
 
@@ -137,55 +146,68 @@ async def purge_unfinished(db: Database) -> int:
     return len(found)
 
 
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A version on its way: its number, and the serial of each of its codes, in the order of the layout."""
+
+    key: VersionKey
+    layout: Layout
+    serials: dict[str, int]
+    zone_serials: dict[str, int]
+    new_codes: list[str]
+
+
 async def _begin(
-    db: Database, organization_id: OrganizationId, layout_id: LayoutId, layout: Layout, by: Teller
-) -> tuple[VersionKey, dict[str, int], dict[str, int]]:
-    """Take the next number and give every code its serial; the version is there, but for nobody yet."""
-    async with db.transaction(organization_id) as conn:
-        lineage = await store.lock_layout(conn, organization_id, layout_id)
-        if lineage is None:
-            raise LayoutNotFound
-        await require_venue_room(conn, organization_id, lineage.venue_id, seats=layout.total_capacity)
-        known = await store.list_serials(conn, organization_id, layout_id)
-        serials = seat_ids.assign_serials((seat.code for _, _, seat in layout.seats()), known)
-        new = [code for code in serials if code not in known]
-        if new:
-            await store.add_serials(conn, organization_id, layout_id, new, first=serials[new[0]])
-        zone_serials = seat_ids.assign_serials((zone.code for zone in layout.zones), lineage.zone_serials)
-        number = lineage.version_last + 1
-        kept = {**lineage.zone_serials, **zone_serials}
-        await store.save_layout(conn, replace(lineage, version_last=number, zone_serials=kept))
-        key = (organization_id, layout_id, number)
-        await store.add_version(conn, key, layout, created_by=by.actor_id)
-        ids = [seat_ids.zone_id(layout_id, zone_serials[zone.code]) for zone in layout.zones]
-        await store.add_zones(conn, key, zip(ids, layout.zones, strict=True))
-    return key, serials, zone_serials
+    conn: Conn, organization_id: OrganizationId, layout_id: LayoutId, layout: Layout
+) -> tuple[_Draft, Lineage]:
+    """Take the next number and give every code its serial; nobody else can until this transaction ends."""
+    lineage = await store.lock_layout(conn, organization_id, layout_id)
+    if lineage is None:
+        raise LayoutNotFound
+    await require_venue_room(conn, organization_id, lineage.venue_id, seats=layout.total_capacity)
+    known = await store.list_serials(conn, organization_id, layout_id)
+    serials = seat_ids.assign_serials((seat.code for _, _, seat in layout.seats()), known)
+    return _Draft(
+        (organization_id, layout_id, lineage.version_last + 1),
+        layout,
+        serials,
+        seat_ids.assign_serials((zone.code for zone in layout.zones), lineage.zone_serials),
+        [code for code in serials if code not in known],
+    ), lineage
 
 
-async def _write_seats(
-    db: Database, key: VersionKey, layout: Layout, serials: dict[str, int], on_progress: OnProgress | None
-) -> None:
+async def _enter(conn: Conn, draft: _Draft, lineage: Lineage, by: Teller) -> None:
+    """Write down the number, the serials and the zones; the version is there, but for nobody yet."""
+    organization_id, layout_id, number = draft.key
+    if draft.new_codes:
+        first = draft.serials[draft.new_codes[0]]
+        await store.add_serials(conn, organization_id, layout_id, draft.new_codes, first=first)
+    kept = {**lineage.zone_serials, **draft.zone_serials}
+    await store.save_layout(conn, replace(lineage, version_last=number, zone_serials=kept))
+    await store.add_version(conn, draft.key, draft.layout, created_by=by.actor_id)
+    zones = draft.layout.zones
+    ids = [seat_ids.zone_id(layout_id, draft.zone_serials[zone.code]) for zone in zones]
+    await store.add_zones(conn, draft.key, zip(ids, zones, strict=True))
+
+
+async def _write_seats(db: Database, draft: _Draft, on_progress: OnProgress | None) -> None:
     """Write seats and groups, a short transaction for each piece."""
+    key, layout = draft.key, draft.layout
     numbered = ordinals(layout)
-    placed = [
-        PlacedSeat(
-            serials[seat.code],
-            zone_ordinal,
-            row_ordinal,
-            seat,
-            numbered[seat.companion_of] if seat.companion_of else None,
-        )
-        for zone_ordinal, zone in enumerate(layout.zones)
-        for row_ordinal, row in enumerate(zone.rows)
-        for seat in row.seats
-    ]
+    seats = [seat for _, _, seat in layout.seats()]
+    columns = SeatColumns(
+        serials=list(draft.serials.values()),
+        zone_ordinals=[place for place, zone in enumerate(layout.zones) for _ in range(zone.seat_count)],
+        row_ordinals=[place for zone in layout.zones for place, row in enumerate(zone.rows) for _ in row.seats],
+        companions_of=[numbered[seat.companion_of] if seat.companion_of else None for seat in seats],
+    )
     prefix = seat_ids.id_prefix(key[1])
-    for first in range(0, len(placed), SEATS_PER_PIECE):
-        piece = placed[first : first + SEATS_PER_PIECE]
+    for first in range(0, len(seats), SEATS_PER_PIECE):
+        piece = seats[first : first + SEATS_PER_PIECE]
         async with db.transaction(key[0]) as conn:
-            await store.add_seats(conn, key, first, piece, id_prefix=prefix)
+            await store.add_seats(conn, key, first, piece, columns, id_prefix=prefix)
         if on_progress:
-            on_progress(first + len(piece), len(placed))
+            on_progress(first + len(piece), len(seats))
     groups = [
         (ordinal, group, [numbered[code] for code in group.seat_codes])
         for ordinal, zone in enumerate(layout.zones)
@@ -196,16 +218,15 @@ async def _write_seats(
             await store.add_groups(conn, key, groups)
 
 
-async def _finish(
-    db: Database, key: VersionKey, layout: Layout, made: bytes, by: Teller, at_end: AtEnd | None
-) -> Version:
+async def _finish(db: Database, draft: _Draft, made: bytes, by: Teller, at_end: AtEnd | None) -> Version:
     """Make the version whole, and tell of it."""
-    organization_id, layout_id, number = key
+    layout = draft.layout
+    organization_id, layout_id, number = draft.key
     etag = hashlib.sha256(made).hexdigest()[:32]
     async with db.transaction(organization_id) as conn:
         lineage = await store.lock_layout(conn, organization_id, layout_id)
         assert lineage is not None
-        version = await store.finish_version(conn, key, made, etag)
+        version = await store.finish_version(conn, draft.key, made, etag)
         if version is None:
             raise Busy  # it took so long that it was taken for one that was broken off
         await store.name_layout(conn, organization_id, layout_id, layout.name)
@@ -246,7 +267,16 @@ async def _tell(
     log.info(kind, org_id=str(lineage.organization_id), reason=reason, actor_type=by.actor_type, **told)
 
 
-def _rendered(layout: Layout, key: VersionKey, serials: dict[str, int], zone_serials: dict[str, int]) -> bytes:
+async def _stop(rendering: asyncio.Task[bytes]) -> None:
+    """Wait for nothing more, and leave no failure that nobody has looked at."""
+    rendering.cancel()
+    await asyncio.gather(rendering, return_exceptions=True)
+
+
+def _rendered(draft: _Draft) -> bytes:
     """The geometry document, compressed once for everybody."""
-    drawn = geometry.geometry_of(layout, key[1], key[2], seat_serials=serials, zone_serials=zone_serials)
+    _, layout_id, number = draft.key
+    drawn = geometry.geometry_of(
+        draft.layout, layout_id, number, seat_serials=draft.serials, zone_serials=draft.zone_serials
+    )
     return geometry.compress(geometry.encode(drawn))
