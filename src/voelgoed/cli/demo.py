@@ -12,6 +12,7 @@ from voelgoed.accounts import operator, usecases as accounts
 from voelgoed.accounts.model import PLATFORM_ROLES, Role
 from voelgoed.accounts.passwords import Passwords
 from voelgoed.cli import demo_events, tree
+from voelgoed.cli.layouts import without_redis
 from voelgoed.config import ENV_PREFIX, Settings
 from voelgoed.db import Database
 from voelgoed.errors import StartRefused
@@ -81,7 +82,8 @@ async def seed(settings: Settings) -> dict[str, str]:
         if place is None:
             place = await accounts.found_organization(db, slug=SLUG, name=NAME)
         await asyncio.gather(*(_seed_login(db, passwords, name) for name in LOGINS))
-        await demo_events.seed(db, place)
+        async with without_redis(db) as studio:
+            await demo_events.seed(studio, place)
         return await demo_events.ids(db, place)
     finally:
         passwords.close()

@@ -11,6 +11,10 @@ from voelgoed.db import Database
 from voelgoed.events import calendar, operator
 from voelgoed.events.model import Json, NewDate, NewEvent, NewGate, NewVenue, Order, Venue, Verb
 from voelgoed.events.refusals import EventNotFound, VenueNotFound
+from voelgoed.seating import operator as layouts, presets
+from voelgoed.seating.generate import generate
+from voelgoed.seating.model import VersionStatus
+from voelgoed.seating.studio import Studio
 
 TIMEZONE: Final = "Africa/Johannesburg"
 SERIES: Final = UUID("6f1c2a34-5b0e-8d1c-9a77-0f2d3c4b5a69")
@@ -171,13 +175,31 @@ SHOWS: Final[Mapping[str, Show]] = {
 """By the name under which `voelgoed demo --json` tells of it."""
 
 
-async def seed(db: Database, place: Organization) -> None:
+HALLS: Final[Mapping[str, str]] = {
+    "die-skouburg": "theatre-350",
+    "oewerpark": "festival",
+    "vaalkrans-stadium": "stadium-60k",
+}
+"""Which preset stands at which venue."""
+
+
+async def seed(studio: Studio, place: Organization) -> None:
     """Make what is missing; what is there already stays as people have left it."""
+    db = studio.db
     for new, gates in VENUES:
         try:
             await operator.find_venue(db, place, new.slug)
         except VenueNotFound:
             await operator.create_venue(db, place, new, gates)
+    halls = {layout.venue_id for layout in await layouts.list_layouts(studio, place)}
+    for slug, preset in HALLS.items():
+        venue = await operator.find_venue(db, place, slug)
+        if venue.id not in halls:
+            hall = replace(generate(presets.preset(preset)), name=venue.name)
+            made = await layouts.add_layout(studio, place, venue.id, hall)
+            await layouts.move(
+                studio, place, made.layout_id, made.version, VersionStatus.ACTIVE, reason="for the demonstration"
+            )
     today = datetime.now(UTC).date()
     for show in SHOWS.values():
         try:

@@ -17,6 +17,7 @@ from voelgoed.accounts.model import Organization
 from voelgoed.cache import Cache
 from voelgoed.cli.accounts import opened
 from voelgoed.config import Settings
+from voelgoed.db import Database
 from voelgoed.errors import StartRefused
 from voelgoed.events import operator as events
 from voelgoed.redis import RedisLink
@@ -30,15 +31,22 @@ from voelgoed.seating.presets import PRESETS, preset
 from voelgoed.seating.studio import Studio
 
 NO_REDIS = "redis://127.0.0.1:1"
-"""A command reads nothing from the cache and leaves nothing there, so it needs none."""
+"""Nobody is there, and nobody is asked: a command needs no cache."""
 DIFFERENCES = ("added", "removed", "moved", "relabelled", "rezoned", "recategorised")
+
+
+@asynccontextmanager
+async def without_redis(db: Database) -> AsyncIterator[Studio]:
+    """A studio that reads nothing from a cache and leaves nothing there."""
+    async with RedisLink(NO_REDIS) as link:
+        yield Studio(db, Cache(link=link))
 
 
 @asynccontextmanager
 async def in_studio(settings: Settings, organization: str) -> AsyncIterator[tuple[Studio, Organization]]:
     """The database of the installation, and whose layouts it is about."""
-    async with opened(settings) as db, RedisLink(NO_REDIS) as link:
-        yield Studio(db, Cache(link=link)), await events.organization_at(db, organization)
+    async with opened(settings) as db, without_redis(db) as studio:
+        yield studio, await events.organization_at(db, organization)
 
 
 @contextmanager
