@@ -125,5 +125,5 @@ call keep_organizations_apart('event_catalogues');
 grant select, insert, update on event_catalogues to voelgoed_app;
 
 -- The functions are re-applied with every migration run; a trigger needs its function to be there first.
-create function guard_event() returns trigger language plpgsql as 'begin return new; end';
-create trigger events_guard before insert or update on events for each row execute function guard_event();
+create function guard_event() returns trigger language plpgsql as 'begin return coalesce(new, old); end';
+create trigger events_guard before insert or update or delete on events for each row execute function guard_event();

@@ -35,8 +35,8 @@ TELLING_MAX = 256
 FOLLOW_PAUSE_FIRST_S = 0.1
 FOLLOW_PAUSE_LONGEST_S = 5.0
 FOLLOW_QUIET_S = 5.0
-CANCEL_AGAIN_S = 0.05
 """A follower that has heard nothing for so long asks whether the server is there; twice so long, and it is not."""
+CANCEL_AGAIN_S = 0.05
 
 GAUGE: Final = {State.CLOSED: 0, State.HALF_OPEN: 1, State.OPEN: 2}
 

@@ -21,7 +21,7 @@ from voelgoed.cache import INVALIDATE_CHANNEL, Cache
 from voelgoed.db import Database
 from voelgoed.embedded import Embedded, running
 from voelgoed.events import catalogue as module, timekeeper, usecases
-from voelgoed.events.catalogue import Catalogue, event_topic, organization_topic
+from voelgoed.events.catalogue import TOPICS, Catalogue, event_topic, organization_topic
 from voelgoed.events.model import Detail, Event, NewDate, NewEvent, Order, Summary, Venue, Verb
 from voelgoed.events.refusals import EventNotFound
 from voelgoed.redis import RedisLink
@@ -205,7 +205,7 @@ async def readdress(scene: Scene) -> None:
 
 
 async def reprice(scene: Scene) -> None:
-    await scene.change(sale_start_at=soon(days=3), sale_end_at=soon(days=4), end_at=soon(days=31), capacity=5)
+    await scene.change(sale_start_at=soon(days=3), sale_end_at=soon(days=4), capacity=5)
 
 
 async def replace_by_another(scene: Scene) -> None:
@@ -244,7 +244,10 @@ async def rename_venue(scene: Scene) -> None:
 
 
 async def let_it_begin(scene: Scene) -> None:
-    await scene.change(start_at=soon(minutes=-1))
+    async with scene.db.transaction(scene.place.id) as conn:  # the clock has come that far
+        await conn.execute(
+            "update events set start_at = $2, version = version + 1 where id = $1", scene.event.id, soon(minutes=-1)
+        )
     await timekeeper.advance(scene.db, scene.here)
 
 
@@ -354,31 +357,47 @@ async def hear(client: Any, channel: Any, topics: list[str], name: str) -> Heard
     return heard
 
 
-@pytest.mark.req("PUB-04", "EV-47")
-async def test_every_kind_of_change_is_told(scene: Scene, redis_url: str) -> None:
-    """Made, edited, moved to another venue, deleted: one notice each; what changes nothing is not told."""
-    place = scene.place
+@pytest.mark.req("PUB-04", "PUB-05", "EV-47")
+async def test_every_kind_of_change_is_told_on_both_topics(scene: Scene, redis_url: str) -> None:
+    """Made, edited, dated anew, moved to another venue, each step, deleted; what changes nothing is not told."""
+    place, event = scene.place, scene.event
     async with Redis.from_url(redis_url) as client, client.pubsub() as channel:
-        await channel.subscribe(organization_topic(place.id))
+        await channel.psubscribe(TOPICS)
         await channel.get_message(timeout=5)
         draft = await make_event(scene.db, place, scene.venue)
         new = NewEvent(venue_id=scene.venue.id, name="New", slug="new", start_at=soon(days=1), end_at=soon(days=2))
         made = await usecases.create_event(scene.db, scene.here, scene.call, new, once=None)
-        await scene.change(name=scene.event.name)
-        await scene.change(start_at=soon(days=29))
+        await scene.change(name=event.name)
+        await scene.change(sale_end_at=soon(days=29))
+        await scene.move(Verb.RESCHEDULE, new_date=NewDate(start_at=soon(days=33)))
         await change_venue(scene)
+        await scene.move(Verb.UNPUBLISH)
+        await scene.move(Verb.PUBLISH)
+        await scene.move(Verb.CANCEL)
         await usecases.delete_event(scene.db, scene.here, scene.call, draft.id, version=None)
-        told: list[dict[str, Any]] = []
+        told: dict[str, list[tuple[object, ...]]] = {}
         async with asyncio.timeout(WAIT_S):
-            while len(told) < 4:
-                if message := await channel.get_message(timeout=5):
-                    told.append(msgspec.json.decode(message["data"]))
-    assert [(one["kind"], one["event_id"], one["old_status"], one["new_status"]) for one in told] == [
-        ("event_created", str(made.event.id), None, "draft"),
-        ("event_updated", str(scene.event.id), "published", "published"),
-        ("event_venue_changed", str(scene.event.id), "published", "published"),
-        ("event_deleted", str(draft.id), "draft", None),
+            while sum(map(len, told.values())) < 16:
+                if (message := await channel.get_message(timeout=5)) and str(place.id) in message["channel"].decode():
+                    one = msgspec.json.decode(message["data"])
+                    notice = tuple(one[name] for name in ("kind", "event_id", "old_status", "new_status"))
+                    told.setdefault(message["channel"].decode(), []).append(notice)
+    mine = [
+        ("event_updated", str(event.id), "published", "published"),
+        ("event_rescheduled", str(event.id), "published", "published"),
+        ("event_venue_changed", str(event.id), "published", "published"),
+        ("event_status_changed", str(event.id), "published", "draft"),
+        ("event_status_changed", str(event.id), "draft", "published"),
+        ("event_status_changed", str(event.id), "published", "cancelled"),
     ]
+    first = ("event_created", str(made.event.id), None, "draft")
+    last = ("event_deleted", str(draft.id), "draft", None)
+    assert told == {
+        organization_topic(place.id): [first, *mine, last],
+        event_topic(place.id, made.event.id): [first],
+        event_topic(place.id, event.id): mine,
+        event_topic(place.id, draft.id): [last],
+    }
 
 
 @pytest.mark.parametrize("hurt", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])

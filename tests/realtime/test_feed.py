@@ -18,6 +18,7 @@ from voelgoed.events import usecases
 from voelgoed.events.model import GateStatus, NewDate, Order, Verb
 from voelgoed.http.routes import feed as feed_route
 from voelgoed.ids import new_id
+from voelgoed.journal.model import Position
 from voelgoed.realtime import feed as feeds
 from voelgoed.realtime.feed import Feed, TooManyStreams, position_of
 from voelgoed.redis import RedisLink
@@ -216,9 +217,9 @@ async def test_a_slow_reader_is_told_to_start_over_and_let_go(
     place = await make_organization(db)
     watcher = await services.feed.open(place.id, new_id())
     try:
-        for _ in range(5):
-            watcher.give(b"event: x\ndata: {}\n\n")
-        assert await watcher.next_frame() == b"event: resync\ndata: {}\n\n"
+        for number in range(5):
+            watcher.give(b"event: x\ndata: {}\n\n", Position(xid=7, seq=number))
+        assert await watcher.next_frame() == b"id: 7-2\nevent: resync\ndata: {}\n\n"
         assert await watcher.next_frame() is None
     finally:
         services.feed.close(watcher)
@@ -247,6 +248,62 @@ async def test_a_stream_ends_with_the_session(
         assert await stream.next_line() == ": still here"
         assert (await site.client.post("/api/auth/logout", headers=staff.headers)).status_code == 204
         assert await stream.ends()
+
+
+async def test_a_busy_stream_ends_with_the_session_too(
+    site: Site, db: Database, staff: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much there is to tell: whoever was signed out is told nothing more."""
+    monkeypatch.setattr(feed_route, "HEARTBEAT_S", 0.2)
+    place, over = staff.organization, asyncio.Event()
+
+    async def keep_busy() -> None:
+        while not over.is_set():
+            await make_event(db, place)
+
+    async with watching(site, staff) as stream:
+        busy = asyncio.create_task(keep_busy())
+        assert (await stream.next()).name == "event_created"
+        assert (await site.client.post("/api/auth/logout", headers=staff.headers)).status_code == 204
+        assert await stream.ends()
+        over.set()
+        await busy
+
+
+async def test_a_stream_that_was_cut_among_what_it_missed_goes_on_there(
+    site: Site, db: Database, staff: Person
+) -> None:
+    """The greeting has the place the client came with: coming back with it brings everything again."""
+    place = staff.organization
+    async with watching(site, staff) as stream:
+        await make_event(db, place)
+        last = await stream.next()
+    missed = [str((await make_event(db, place)).id) for _ in range(2)]
+    headers = staff.headers | {"last-event-id": str(last.id)}
+    async with site.client.stream("GET", "/api/admin/feed", headers=headers) as response:
+        hello = await Stream(response).next()
+    assert hello.id == last.id
+    async with watching(site, staff, after=hello.id) as stream:
+        assert [(await stream.next()).data["event_id"] for _ in range(2)] == missed
+
+
+async def test_more_than_a_stream_can_hold_is_told_to_start_over_from_now(
+    site: Site, db: Database, staff: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once: with the place of that word the client is up to date."""
+    monkeypatch.setattr(feeds, "FRAMES_WAITING_MAX", 4)
+    place = staff.organization
+    async with watching(site, staff) as stream:
+        await make_event(db, place)
+        last = await stream.next()
+    for _ in range(6):
+        await make_event(db, place)
+    async with watching(site, staff, after=last.id) as stream:
+        told = await stream.next()
+    assert (told.name, told.id is not None) == ("resync", True)
+    async with watching(site, staff, after=told.id) as stream:
+        later = await make_event(db, place)
+        assert (await stream.next()).data["event_id"] == str(later.id)
 
 
 async def test_a_closed_stream_is_forgotten(site: Site, services: Services, staff: Person) -> None:

@@ -82,6 +82,9 @@ async def show_event(settings: Settings, *, organization: str, slug: str, as_jso
     table.add_column(style="bold")
     table.add_column()
     for name, value in _event_facts(found).items():
+        moment = getattr(found.event, name, None)
+        if isinstance(moment, datetime):
+            value = f"{calendar.wall_time(moment, found.venue.timezone):%Y-%m-%d %H:%M} ({found.venue.timezone})"  # noqa: PLW2901
         table.add_row(name.replace("_", " "), Text("" if value is None else _plain(value)))
     Console(highlight=False).print(table)
 
@@ -204,8 +207,8 @@ def _plain(value: object) -> str:
 
 def _table(*titles: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in titles:
-        table.add_column(title)
+    for title in titles:  # the address is what every other command is given: it is never cut
+        table.add_column(title, no_wrap=title == "address")
     return table
 
 

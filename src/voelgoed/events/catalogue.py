@@ -14,11 +14,13 @@ import msgspec
 from cachetools import TTLCache
 
 from voelgoed import paging
+from voelgoed.accounts.signing import OrganizationNotFound
+from voelgoed.accounts.usecases import find_organization
 from voelgoed.cache import Cache, Load
 from voelgoed.db import Database
 from voelgoed.events import rules, store
 from voelgoed.events.model import Change, Detail, Event, Summary
-from voelgoed.events.refusals import EventNotFound
+from voelgoed.events.refusals import EventNotFound, VenueNotFound
 from voelgoed.ids import OrganizationId
 from voelgoed.paging import Page
 
@@ -40,6 +42,15 @@ class Place(msgspec.Struct, frozen=True):
     name: str
 
 
+class Storefront(msgspec.Struct, frozen=True):
+    """An organization, to the public."""
+
+    id: OrganizationId
+    slug: str
+    name: str
+    is_suspended: bool
+
+
 class Catalogue:
     """One per process."""
 
@@ -47,6 +58,7 @@ class Catalogue:
         self._db = db
         self._cache = cache
         self._places: TTLCache[UUID, Place] = TTLCache(PLACES_MAX, PLACE_TTL_S)
+        self._storefronts: TTLCache[str, Storefront] = TTLCache(PLACES_MAX, PLACE_TTL_S)
 
     async def upcoming(
         self,
@@ -67,6 +79,21 @@ class Catalogue:
         async with self._db.transaction(organization_id) as conn:
             items = await store.list_upcoming(conn, organization_id, venue_id=venue_id, after=after, limit=limit + 1)
         return _page(items, limit)
+
+    async def storefront(self, slug: str) -> Storefront:
+        """Whose storefront stands at this address."""
+        found = self._storefronts.get(slug)
+        if found is None:
+            organization = await find_organization(self._db, slug=slug)
+            if organization is None:
+                raise OrganizationNotFound(organization=slug)
+            found = self._storefronts[slug] = Storefront(
+                id=organization.id,
+                slug=organization.slug,
+                name=organization.name,
+                is_suspended=organization.suspended_at is not None,
+            )
+        return found
 
     async def detail(self, event_id: UUID) -> tuple[Place, Detail]:
         """One event that everybody may see, and whose it is."""
@@ -136,6 +163,8 @@ class Catalogue:
     async def _cached_upcoming(self, organization_id: OrganizationId, venue_id: UUID | None) -> tuple[Summary, ...]:
         async def load() -> tuple[Summary, ...]:
             async with self._db.transaction(organization_id) as conn:
+                if venue_id and await store.get_venue(conn, organization_id, venue_id) is None:
+                    raise VenueNotFound  # not kept: guesses must not fill the cache
                 return tuple(
                     await store.list_upcoming(conn, organization_id, venue_id=venue_id, after=None, limit=CACHED_MAX)
                 )

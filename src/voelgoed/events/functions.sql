@@ -13,12 +13,18 @@ as $$
 $$;
 
 -- The last word about a change of an event, whoever asks for it: it begins as a draft, walks along the edges only,
--- stays with its organization, and counts every change.
+-- stays with its organization, counts every change, and is deleted only while it is a draft.
 create or replace function guard_event() returns trigger
 language plpgsql
 set search_path = public, pg_temp
 as $$
 begin
+  if tg_op = 'DELETE' then
+    if old.status <> 'draft' then
+      raise exception 'only a draft is deleted' using errcode = 'check_violation', constraint = 'events_drafts_only';
+    end if;
+    return old;
+  end if;
   if tg_op = 'INSERT' then
     if new.status <> 'draft' or new.version <> 1 then
       raise exception 'an event begins as a draft, version 1' using errcode = 'check_violation', constraint = 'events_begin';

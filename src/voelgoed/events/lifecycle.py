@@ -13,7 +13,7 @@ import structlog
 
 from voelgoed.db import Conn
 from voelgoed.events import rules, store
-from voelgoed.events.model import Change, Event, NewDate, Order, SaleState, Status, Teller, Venue, Verb
+from voelgoed.events.model import Change, Event, Order, SaleState, Status, Teller, Venue, Verb
 from voelgoed.events.refusals import (
     CapacityExceeded,
     EventChanged,
@@ -21,6 +21,7 @@ from voelgoed.events.refusals import (
     EventMoveRefused,
     EventNotFound,
     EventTimesInvalid,
+    ReasonNeeded,
     VenueNotFound,
 )
 from voelgoed.ids import OrganizationId
@@ -39,14 +40,17 @@ Decide = Callable[[Event, datetime], Event]
 
 async def move(conn: Conn, organization_id: OrganizationId, event_id: UUID, order: Order, *, by: Teller) -> Change:
     """Carry out a verb on an event, or refuse; one fact for one success, nothing changed by a refusal."""
-
-    def decide(event: Event, now: datetime) -> Event:
-        if order.verb is Verb.RESCHEDULE:
-            return _rescheduled(event, order, now)
-        return _moved(event, order, now)
-
     kind = kind_of(order.verb)
-    done = await change(conn, organization_id, event_id, decide, kind=kind, by=by, version=order.version, order=order)
+    done = await change(
+        conn,
+        organization_id,
+        event_id,
+        lambda event, now: _decided(event, order, now),
+        kind=kind,
+        by=by,
+        version=order.version,
+        order=order,
+    )
     before, after = done.before, done.after
     assert before is not None
     assert after is not None
@@ -89,7 +93,7 @@ async def change(
     wanted = decide(before, now)
     if wanted == before:
         return Change(before, before)
-    if why := _wrong_times(wanted):
+    if why := rules.wrong_times_of(wanted):
         note_anomaly("times_refused", before)
         raise EventTimesInvalid(why=why)
     if (wanted.capacity, wanted.venue_id) != (before.capacity, before.venue_id) or wanted.status is Status.PUBLISHED:
@@ -166,39 +170,16 @@ def note_anomaly(kind: str, event: Event) -> None:
     log.warning("event_anomaly", anomaly=kind, status=event.status, **_labels(event))
 
 
-def _moved(event: Event, order: Order, now: datetime) -> Event:
-    to = rules.TARGET[order.verb]
-    if to not in rules.EDGES[event.status]:
-        raise EventMoveRefused(status=event.status, verb=order.verb, allowed=rules.verbs_of(event.status))
-    if why := rules.refuse_move(event, to, now):
-        raise EventMoveRefused(status=event.status, verb=order.verb, why=why)
-    if order.new_date:
-        _require_future(order.new_date, now)
-    return rules.moved(event, to, new_date=order.new_date, postponement_reason=order.postponement_reason)
-
-
-def _rescheduled(event: Event, order: Order, now: datetime) -> Event:
-    assert order.new_date is not None
-    if event.status not in rules.RESCHEDULABLE:
-        raise EventMoveRefused(status=event.status, verb=order.verb, allowed=rules.verbs_of(event.status))
-    _require_future(order.new_date, now)
-    return rules.dated(event, order.new_date)
-
-
-def _wrong_times(event: Event) -> str | None:
-    return rules.wrong_times(
-        start_at=event.effective_start_at,
-        end_at=event.effective_end_at,
-        sale_start_at=event.sale_start_at,
-        sale_end_at=event.sale_end_at,
-    )
-
-
-def _require_future(new: NewDate, now: datetime) -> None:
-    if new.start_at <= now:
-        raise EventTimesInvalid(why="a new date lies in the future")
-    if new.start_at >= rules.LATEST:
-        raise EventTimesInvalid(why=rules.OUT_OF_RANGE)
+def _decided(event: Event, order: Order, now: datetime) -> Event:
+    wanted = rules.decide(event, order, now)
+    if isinstance(wanted, Event):
+        return wanted
+    if wanted.is_about_times:
+        note_anomaly("times_refused", event)
+        raise EventTimesInvalid(why=wanted.why)
+    if wanted.needs_reason:
+        raise ReasonNeeded(verb=order.verb)
+    raise EventMoveRefused(status=event.status, verb=order.verb, allowed=rules.verbs_of(event.status), why=wanted.why)
 
 
 def _fact(kind: str, before: Event, after: Event, *, by: Teller, order: Order | None, reason: str | None) -> Fact:

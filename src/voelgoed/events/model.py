@@ -9,7 +9,7 @@ from uuid import UUID
 
 from voelgoed.accounts.model import Call
 from voelgoed.ids import OrganizationId
-from voelgoed.journal.model import Origin
+from voelgoed.journal.model import Fact, Origin
 
 Json = Mapping[str, Any]
 
@@ -278,6 +278,18 @@ class Teller:
         if is_platform:
             kind = "super_admin" if "super_admin" in actor.platform_roles else "tenant_manager"
         return cls(actor_type=kind, actor_id=actor.id, request_id=call.request_id, origin=call.origin)
+
+    def fact(self, kind: str, organization_id: OrganizationId, data: Json, *, reason: str | None = None) -> Fact:
+        """A fact about something of an organization, told by this one."""
+        return Fact(
+            kind=kind,
+            organization_id=organization_id,
+            actor_id=self.actor_id,
+            request_id=self.request_id,
+            origin=self.origin,
+            reason=reason,
+            data={**data, "actor_type": self.actor_type},
+        )
 
 
 CLOCK = Teller(actor_type="clock")

@@ -13,9 +13,6 @@ from voelgoed.db import Database
 from voelgoed.events import lifecycle, store, usecases
 from voelgoed.events.model import OPERATOR, EventAtVenue, NewEvent, NewGate, NewVenue, Order, Status, Venue
 from voelgoed.events.refusals import EventNotFound, VenueNotFound
-from voelgoed.ids import new_id
-from voelgoed.journal.model import Fact
-from voelgoed.journal.recording import record
 from voelgoed.paging import Page
 
 
@@ -44,14 +41,10 @@ async def find_venue(db: Database, place: Organization, slug: str) -> Venue:
 
 async def create_venue(db: Database, place: Organization, new: NewVenue, gates: Iterable[NewGate] = ()) -> Venue:
     """Make a venue, with gates."""
-    usecases.require_sound_venue(new)
     async with db.transaction(place.id) as conn:
-        venue = await store.add_venue(conn, place.id, new_id(), new)
+        venue = await usecases.make_venue(conn, place.id, new, by=OPERATOR)
         for gate in gates:
-            await store.add_gate(conn, place.id, new_id(), venue.id, gate)
-        await store.touch_catalogue(conn, place.id)
-        told = {"venue_id": str(venue.id), "name": venue.name, "timezone": venue.timezone}
-        await record(conn, Fact(kind="venue_created", organization_id=place.id, reason="by the operator", data=told))
+            await usecases.make_gate(conn, place.id, venue.id, gate, by=OPERATOR)
     return venue
 
 

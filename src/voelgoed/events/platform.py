@@ -16,11 +16,13 @@ from voelgoed.paging import Page
 async def list_events(
     db: Database, call: Call, organization_id: OrganizationId, *, cursor: str | None, limit: int
 ) -> Page[EventAtVenue]:
-    """An organization's events, whatever their status."""
+    """An organization's events, but for its drafts."""
     require(call.actor, Action.PLATFORM_SEE_EVENTS)
     await get_organization(db, call, organization_id)
     async with db.transaction(organization_id) as conn:
-        return await usecases.listed(conn, organization_id, statuses=Status, cursor=cursor, limit=limit)
+        return await usecases.listed(
+            conn, organization_id, statuses=set(Status) - {Status.DRAFT}, cursor=cursor, limit=limit
+        )
 
 
 async def intervene(

@@ -154,9 +154,25 @@ select id, organization_id, venue_id, name, slug, description, status, start_at,
    and status = any ($2::text[])
    and ($3::uuid is null or venue_id = $3)
    and ($4::uuid is null or recurrence_group_id = $4)
-   and ($5::timestamptz is null or (effective_start_at, id) > ($5, $6::uuid))
+   and ($5::text is null or position(lower($5) in lower(name)) > 0)
+   and ($6::timestamptz is null or (effective_start_at, id) > ($6, $7::uuid))
  order by effective_start_at, id
- limit $7;
+ limit $8;
+
+-- name: list_events_backwards
+-- The same, the latest first.
+select id, organization_id, venue_id, name, slug, description, status, start_at, end_at, sale_start_at, sale_end_at,
+       capacity, settings, replaced_by_event_id, recurrence_group_id, rescheduled_at, rescheduled_end_at,
+       postponement_reason, is_automatic, version, inventory_epoch, inserted_at, updated_at
+  from events
+ where organization_id = $1
+   and status = any ($2::text[])
+   and ($3::uuid is null or venue_id = $3)
+   and ($4::uuid is null or recurrence_group_id = $4)
+   and ($5::text is null or position(lower($5) in lower(name)) > 0)
+   and ($6::timestamptz is null or (effective_start_at, id) < ($6, $7::uuid))
+ order by effective_start_at desc, id desc
+ limit $8;
 
 -- name: list_upcoming
 -- What a storefront lists: shown, and not over as things stand. The index of these holds nothing else; the page is cut

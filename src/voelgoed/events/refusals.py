@@ -132,11 +132,27 @@ class VenueInUse(DomainError):
 
 
 class FieldLocked(DomainError):
-    """The field cannot be changed by this role, or in this status."""
+    """Nobody can change the field in this status."""
+
+    kind = Kind.CONFLICT
+    code = "field_locked"
+    message = "Some of these fields cannot be changed in the event's status."
+
+
+class FieldDenied(DomainError):
+    """The field is there to be changed, but not by this role."""
 
     kind = Kind.DENIED
-    code = "field_locked"
-    message = "Some of these fields are not yours to change now."
+    code = "field_denied"
+    message = "Some of these fields are not yours to change."
+
+
+class ReasonNeeded(DomainError):
+    """What people are affected by is not done without saying why."""
+
+    kind = Kind.INVALID
+    code = "reason_needed"
+    message = "Say why: it stands in the journal."
 
 
 class ConsentNeeded(DomainError):

@@ -7,7 +7,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from voelgoed.events.model import Event, NewDate, SaleState, Scanning, Scheduled, Status, Verb
+from voelgoed.events.model import Event, NewDate, Order, SaleState, Scanning, Scheduled, Status, Verb
 
 LONGEST: Final = timedelta(days=366)
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -42,6 +42,8 @@ TARGET: Final[Mapping[Verb, Status]] = MappingProxyType(
 """Where a verb leads. `reschedule` leads nowhere: it changes the date of an event that stays where it is."""
 
 RESCHEDULABLE: Final = frozenset({Status.PUBLISHED, Status.POSTPONED})
+REASONED: Final = frozenset({Verb.CANCEL, Verb.POSTPONE, Verb.RESCHEDULE})
+"""What nobody does without saying why."""
 
 
 def verbs_of(status: Status) -> list[Verb]:
@@ -109,7 +111,8 @@ FIELDS: Final = WORDS | SCHEDULE | LINKS | {"venue_id"}
 EDITABLE: Final[Mapping[Status, frozenset[str]]] = MappingProxyType(
     {
         Status.DRAFT: FIELDS,
-        Status.PUBLISHED: WORDS | SCHEDULE | LINKS,
+        # Another date has a verb of its own, with a reason, because people know of it.
+        Status.PUBLISHED: WORDS | SCHEDULE - {"start_at", "end_at"} | LINKS,
         Status.LIVE: WORDS | SCHEDULE - {"start_at"} | LINKS,
         # The old date stays as the record of what was announced; the new one is given by `reschedule`.
         Status.POSTPONED: WORDS | SCHEDULE - {"start_at", "end_at"} | LINKS,
@@ -217,6 +220,16 @@ def wrong_times(
     return None
 
 
+def wrong_times_of(event: Event) -> str | None:
+    """The same for an event as it stands."""
+    return wrong_times(
+        start_at=event.effective_start_at,
+        end_at=event.effective_end_at,
+        sale_start_at=event.sale_start_at,
+        sale_end_at=event.sale_end_at,
+    )
+
+
 def refuse_move(event: Event, to: Status, now: datetime) -> str | None:
     """Why an event cannot become this, although an edge leads there; None when it can."""
     if to is Status.PUBLISHED and event.effective_end_at <= now:
@@ -224,6 +237,37 @@ def refuse_move(event: Event, to: Status, now: datetime) -> str | None:
     if to is Status.LIVE and event.status is Status.POSTPONED and event.rescheduled_at is None:
         return "it is postponed without a date: give it one first"
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objection:
+    """Why an order is not carried out: the lifecycle has no such step, or what is said in words."""
+
+    why: str
+    is_about_times: bool = False
+    needs_reason: bool = False
+
+
+def decide(event: Event, order: Order, now: datetime) -> Event | Objection:
+    """What an order makes of an event, or why it does not. The only place where this is decided."""
+    if order.verb not in verbs_of(event.status):
+        return Objection(why=f"an event that is {event.status} cannot {order.verb}")
+    if order.verb in REASONED and not (order.reason or "").strip():
+        return Objection(why="say why: it stands in the journal", needs_reason=True)
+    if order.new_date and not now < order.new_date.start_at < LATEST:
+        is_too_late = order.new_date.start_at >= LATEST
+        return Objection(why=OUT_OF_RANGE if is_too_late else "a new date lies in the future", is_about_times=True)
+    if order.verb is Verb.RESCHEDULE:
+        assert order.new_date is not None
+        wanted = dated(event, order.new_date)
+    else:
+        to = TARGET[order.verb]
+        if why := refuse_move(event, to, now):
+            return Objection(why=why)
+        wanted = moved(event, to, new_date=order.new_date, postponement_reason=order.postponement_reason)
+    if why := wrong_times_of(wanted):
+        return Objection(why=why, is_about_times=True)
+    return wanted
 
 
 def moved(event: Event, to: Status, *, new_date: NewDate | None, postponement_reason: str | None) -> Event:

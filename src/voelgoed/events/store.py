@@ -323,13 +323,28 @@ async def list_events(
     statuses: Sequence[Status],
     venue_id: UUID | None,
     recurrence_group_id: UUID | None,
+    words: str | None,
     after: tuple[datetime, UUID] | None,
     limit: int,
 ) -> list[Event]:
-    start_at, event_id = after or (None, None)
-    rows = await conn.fetch(
-        Q["list_events"], organization_id, list(statuses), venue_id, recurrence_group_id, start_at, event_id, limit
-    )
+    asked = (list(statuses), venue_id, recurrence_group_id, words, *(after or (None, None)), limit)
+    rows = await conn.fetch(Q["list_events"], organization_id, *asked)
+    return [Event(**_read(row, "settings") | {"status": Status(row["status"])}) for row in rows]
+
+
+async def list_events_backwards(
+    conn: Conn,
+    organization_id: OrganizationId,
+    *,
+    statuses: Sequence[Status],
+    venue_id: UUID | None,
+    recurrence_group_id: UUID | None,
+    words: str | None,
+    after: tuple[datetime, UUID] | None,
+    limit: int,
+) -> list[Event]:
+    asked = (list(statuses), venue_id, recurrence_group_id, words, *(after or (None, None)), limit)
+    rows = await conn.fetch(Q["list_events_backwards"], organization_id, *asked)
     return [Event(**_read(row, "settings") | {"status": Status(row["status"])}) for row in rows]
 
 

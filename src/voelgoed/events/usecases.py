@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from voelgoed.accounts import idempotency
 from voelgoed.accounts.idempotency import Once
-from voelgoed.accounts.model import Call, Role
+from voelgoed.accounts.model import Actor, Call, Role
 from voelgoed.accounts.permissions import Action, PermissionDenied, may, require
 from voelgoed.accounts.roles import fact_of
 from voelgoed.db import Conn, Database
@@ -35,6 +36,7 @@ from voelgoed.events.refusals import (
     EventMoveRefused,
     EventNotFound,
     EventTimesInvalid,
+    FieldDenied,
     FieldLocked,
     GateChanged,
     GateNotFound,
@@ -70,16 +72,24 @@ async def get_venue(db: Database, call: Call, venue_id: UUID) -> Venue:
 async def create_venue(db: Database, call: Call, new: NewVenue, *, once: Once | None) -> Venue:
     """Make a venue."""
     require(call.actor, Action.CHANGE_VENUES)
-    require_sound_venue(new)
     async with db.transaction(call.organization_id) as conn:
         if done := await idempotency.recall(conn, call, once):
             return await _venue(conn, call.organization_id, UUID(str(done["id"])))
         await _require_venue_right(conn, call)
-        venue = await store.add_venue(conn, call.organization_id, new_id(), new)
-        await store.touch_catalogue(conn, call.organization_id)
-        told = {"venue_id": str(venue.id), "name": venue.name, "timezone": venue.timezone}
-        await record(conn, fact_of("venue_created", call, told))
+        venue = await make_venue(conn, call.organization_id, new, by=Teller.of(call))
         await idempotency.remember(conn, call, once, {"id": str(venue.id)})
+    return venue
+
+
+async def make_venue(conn: Conn, organization_id: OrganizationId, new: NewVenue, *, by: Teller) -> Venue:
+    """Check a new venue, write and tell it."""
+    _require_zone(new.timezone)
+    _require_settings(new.settings, settings.VENUE)
+    _require_settings(new.address, settings.ADDRESS, "address")
+    venue = await store.add_venue(conn, organization_id, new_id(), new)
+    await store.touch_catalogue(conn, organization_id)
+    told = {"venue_id": str(venue.id), "name": venue.name, "timezone": venue.timezone}
+    await record(conn, by.fact("venue_created", organization_id, told))
     return venue
 
 
@@ -154,7 +164,6 @@ async def get_gate(db: Database, call: Call, gate_id: UUID) -> Gate:
 async def create_gate(db: Database, call: Call, venue_id: UUID, new: NewGate, *, once: Once | None) -> Gate:
     """Make a gate."""
     require(call.actor, Action.CHANGE_VENUES)
-    _require_settings(new.settings, settings.GATE)
     async with db.transaction(call.organization_id) as conn:
         if done := await idempotency.recall(conn, call, once):
             found = await store.get_gate(conn, call.organization_id, UUID(str(done["id"])))
@@ -164,9 +173,16 @@ async def create_gate(db: Database, call: Call, venue_id: UUID, new: NewGate, *,
         await _require_venue_right(conn, call)
         if await store.share_venue(conn, call.organization_id, venue_id) is None:
             raise VenueNotFound
-        gate = await store.add_gate(conn, call.organization_id, new_id(), venue_id, new)
-        await record(conn, fact_of("gate_created", call, _about(gate) | {"gate_code": gate.gate_code}))
+        gate = await make_gate(conn, call.organization_id, venue_id, new, by=Teller.of(call))
         await idempotency.remember(conn, call, once, {"id": str(gate.id)})
+    return gate
+
+
+async def make_gate(conn: Conn, organization_id: OrganizationId, venue_id: UUID, new: NewGate, *, by: Teller) -> Gate:
+    """Check a new gate, write and tell it."""
+    _require_settings(new.settings, settings.GATE)
+    gate = await store.add_gate(conn, organization_id, new_id(), venue_id, new)
+    await record(conn, by.fact("gate_created", organization_id, _about(gate) | {"gate_code": gate.gate_code}))
     return gate
 
 
@@ -220,6 +236,8 @@ async def list_events(
     statuses: frozenset[Status] | None = None,
     venue_id: UUID | None = None,
     recurrence_group_id: UUID | None = None,
+    words: str | None = None,
+    is_latest_first: bool = False,
     cursor: str | None,
     limit: int,
 ) -> Page[EventAtVenue]:
@@ -232,6 +250,8 @@ async def list_events(
             statuses=statuses or LISTED,
             venue_id=venue_id,
             recurrence_group_id=recurrence_group_id,
+            words=words,
+            is_latest_first=is_latest_first,
             cursor=cursor,
             limit=limit,
         )
@@ -244,16 +264,20 @@ async def listed(
     statuses: Iterable[Status],
     venue_id: UUID | None = None,
     recurrence_group_id: UUID | None = None,
+    words: str | None = None,
+    is_latest_first: bool = False,
     cursor: str | None,
     limit: int,
 ) -> Page[EventAtVenue]:
     """A page of events, each with its venue."""
-    found = await store.list_events(
+    ask = store.list_events_backwards if is_latest_first else store.list_events
+    found = await ask(
         conn,
         organization_id,
         statuses=sorted(statuses),
         venue_id=venue_id,
         recurrence_group_id=recurrence_group_id,
+        words=words,
         after=after_moment(cursor),
         limit=limit + 1,
     )
@@ -319,17 +343,23 @@ async def update_event(
     _require_settings(changed.get("settings", {}), settings.EVENT)
     may_schedule = may(call.actor, Action.SCHEDULE_EVENTS)
 
-    def decide(event: Event, _now: object) -> Event:
+    def decide(event: Event, now: datetime) -> Event:
         really = {name for name, value in changed.items() if getattr(event, name) != value}
-        if locked := rules.locked_fields(event.status, really, may_schedule=may_schedule):
+        if locked := rules.locked_fields(event.status, really, may_schedule=True):
             if locked == ["venue_id"] and may_schedule:
                 raise ConsentNeeded(status=event.status)
             raise FieldLocked(fields=locked, status=event.status)
-        return replace(event, **changed)
+        if denied := rules.locked_fields(event.status, really, may_schedule=may_schedule):
+            raise FieldDenied(fields=denied, status=event.status)
+        wanted = replace(event, **changed)
+        if event.status is Status.LIVE and wanted.end_at != event.end_at and wanted.end_at <= now:
+            raise EventTimesInvalid(why="it is running: end it, or give it an end that is still to come")
+        return wanted
 
     async with db.transaction(call.organization_id) as conn:
         if changed.get("replaced_by_event_id"):
             await store.lock_replacements(conn, call.organization_id)
+            await lifecycle.lock(conn, call.organization_id, event_id, version=version)
             await _require_replacement(conn, call.organization_id, event_id, changed["replaced_by_event_id"])
         done = await lifecycle.change(
             conn,
@@ -392,8 +422,21 @@ async def delete_event(db: Database, catalogue: Catalogue, call: Call, event_id:
 
 async def move_event(db: Database, catalogue: Catalogue, call: Call, event_id: UUID, order: Order) -> EventAtVenue:
     """Publish, cancel, reschedule and so on: whatever the lifecycle has."""
-    require(call.actor, Action.SCHEDULE_EVENTS if order.verb is Verb.RESCHEDULE else Action.MOVE_EVENTS)
+    require(call.actor, action_of(order.verb))
     return await carry_out(db, catalogue, call.organization_id, event_id, order, by=Teller.of(call))
+
+
+def action_of(verb: Verb) -> Action:
+    """What one must be allowed to do."""
+    return Action.SCHEDULE_EVENTS if verb is Verb.RESCHEDULE else Action.MOVE_EVENTS
+
+
+def editable_fields(status: Status, actor: Actor) -> list[str]:
+    """What this actor can change of an event in this status."""
+    if not may(actor, Action.CHANGE_EVENTS):
+        return []
+    locked = rules.locked_fields(status, rules.FIELDS, may_schedule=may(actor, Action.SCHEDULE_EVENTS))
+    return sorted(rules.FIELDS.difference(locked))
 
 
 async def carry_out(
@@ -463,13 +506,6 @@ async def _require_replacement(conn: Conn, organization_id: OrganizationId, even
         raise ReplacementInvalid(why="there is no such event")
     if event_id in chain:
         raise ReplacementInvalid(why="it would be replaced by itself in the end")
-
-
-def require_sound_venue(new: NewVenue) -> None:
-    """Refuse a venue in no time zone, or with settings or an address that make no sense."""
-    _require_zone(new.timezone)
-    _require_settings(new.settings, settings.VENUE)
-    _require_settings(new.address, settings.ADDRESS, "address")
 
 
 def _require_zone(name: str) -> None:

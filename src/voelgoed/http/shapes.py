@@ -41,6 +41,7 @@ Slug = Annotated[str, Field(min_length=1, max_length=63, pattern=SLUG)]
 Email = Annotated[str, Field(min_length=3, max_length=254, pattern=r"^[^@\s\x00]+@[^@\s\x00]+$")]
 Password = Annotated[str, Field(min_length=1, max_length=1000)]
 ReasonText = Annotated[str, Field(min_length=1, max_length=2000, pattern=SOME_TEXT)]
+Flag = Annotated[bool, Field(strict=True)]  # 0 and "yes" are not what the contract says
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX)]
 Cursor = Annotated[str | None, Query(min_length=1, max_length=CURSOR_CHARS_MAX)]
 LIMIT = LIMIT_DEFAULT

@@ -91,10 +91,11 @@ class RecordedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """The next facts in order, and where a reader stands once it has dealt with them."""
+    """The next facts in order, where a reader stands once it has dealt with them, and whether it has caught up."""
 
     facts: Sequence[RecordedFact]
     position: Position
+    is_last: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

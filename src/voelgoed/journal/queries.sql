@@ -27,6 +27,20 @@ select xid, seq, recorded_at, kind, organization_id, event_id, seat_id, version,
        data
   from read_journal($1, $2, $3);
 
+-- name: read_kinds_after
+-- system: of the next $3 facts those whose kind is like one of $4, of one organization where $5 names it; and the last of
+-- them all, so that a reader knows how far it has come.
+with page as materialized (
+  select xid, seq, recorded_at, kind, organization_id, event_id, seat_id, version, actor_id, origin_id, request_id, reason,
+         data, kind like any ($4::text[]) and ($5::uuid is null or organization_id = $5) as is_wanted
+    from read_journal($1, $2, $3)
+)
+select xid, seq, recorded_at, kind, organization_id, event_id, seat_id, version, actor_id, origin_id, request_id, reason,
+       data, is_wanted, (select count(*) from page) as looked_at
+  from page
+ where is_wanted or (xid, seq) = (select xid, seq from page order by xid desc, seq desc limit 1)
+ order by xid, seq;
+
 -- name: find_start
 -- system: the place after which lies everything a reader cannot have seen yet. Numbers of facts start at 1.
 select pg_snapshot_xmin(pg_current_snapshot()) as xid, 0::bigint as seq;

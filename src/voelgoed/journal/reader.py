@@ -4,12 +4,16 @@ A fact is shown once every transaction up to its number has ended, so that nothi
 order is what it is, and what it asks of writers, is in docs/decisions/0005-journal-order.md.
 """
 
+from collections.abc import Sequence
+
 from voelgoed.db import Conn
 from voelgoed.errors import StartRefused
+from voelgoed.ids import OrganizationId
 from voelgoed.journal import store
 from voelgoed.journal.model import Batch, Position
 
 FACTS_PER_READ_MAX = 1_000
+FACTS_LOOKED_AT_MAX = 5_000
 
 
 async def read_after(conn: Conn, position: Position, limit: int = FACTS_PER_READ_MAX) -> Batch:
@@ -19,7 +23,16 @@ async def read_after(conn: Conn, position: Position, limit: int = FACTS_PER_READ
     """
     assert 1 <= limit <= FACTS_PER_READ_MAX
     facts = await store.read_after(conn, position, limit)
-    return Batch(facts=facts, position=facts[-1].position if facts else position)
+    return Batch(facts=facts, position=facts[-1].position if facts else position, is_last=len(facts) < limit)
+
+
+async def read_kinds_after(
+    conn: Conn, position: Position, prefixes: Sequence[str], organization_id: OrganizationId | None = None
+) -> Batch:
+    """The next facts whose kind begins with one of these, of one organization or of all; and how far was looked."""
+    patterns = [f"{prefix}%" for prefix in prefixes]
+    facts, last, count = await store.read_kinds_after(conn, position, FACTS_LOOKED_AT_MAX, patterns, organization_id)
+    return Batch(facts=facts, position=last or position, is_last=count < FACTS_LOOKED_AT_MAX)
 
 
 async def start_position(conn: Conn) -> Position:

@@ -58,6 +58,17 @@ async def read_after(conn: Conn, position: Position, limit: int) -> list[Recorde
     return [_fact(row) for row in rows]
 
 
+async def read_kinds_after(
+    conn: Conn, position: Position, limit: int, patterns: Sequence[str], organization_id: OrganizationId | None
+) -> tuple[list[RecordedFact], Position | None, int]:
+    """The facts that are wanted, the last place that was looked at, and how many places were."""
+    rows = await conn.fetch(Q["read_kinds_after"], position.xid, position.seq, limit, list(patterns), organization_id)
+    if not rows:
+        return [], None, 0
+    facts = [_fact(row) for row in rows if row["is_wanted"]]
+    return facts, Position(xid=rows[-1]["xid"], seq=rows[-1]["seq"]), rows[0]["looked_at"]
+
+
 async def find_start(conn: Conn) -> Position:
     row = await conn.fetchrow(Q["find_start"])
     assert row is not None
@@ -108,7 +119,7 @@ async def empty_origins(conn: Conn, *, older_than: timedelta, limit: int) -> int
 
 
 def _fact(row: asyncpg.Record) -> RecordedFact:
-    told: dict[str, Any] = dict(row)
+    told: dict[str, Any] = {name: value for name, value in row.items() if name not in ("is_wanted", "looked_at")}
     of_origin = {name: told.pop(name, None) for name in OF_ORIGIN}
     if of_origin.pop("has_origin"):
         ip = of_origin.pop("ip")

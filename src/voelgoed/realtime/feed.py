@@ -63,14 +63,14 @@ class Watcher:
         self.is_ended = False
         self._frames: asyncio.Queue[bytes] = asyncio.Queue(FRAMES_WAITING_MAX)
 
-    def give(self, frame: bytes) -> None:
-        """Add a frame. Whoever is too slow for that loses those that wait, and is told so."""
+    def give(self, frame: bytes, at: Position | None = None) -> None:
+        """Add a frame. Whoever is too slow for that loses those that wait, and is told so, and to where."""
         if self.is_ended:
             return
         if self._frames.full():
             while not self._frames.empty():
                 self._frames.get_nowait()
-            frame = _frame("resync", b"{}")
+            frame = _frame("resync", b"{}", at)
             self.is_ended = True
             metrics.FEED_DROPPED.inc()
         self._frames.put_nowait(frame)
@@ -137,13 +137,13 @@ class Feed:
         async with self._reading:
             async with self._db.system_transaction() as conn:
                 now = self._at = self._at or await reader.start_position(conn)
-                missed = await _read_between(conn, after, now) if after else []
-            watcher.give(_frame("hello", b"{}", now))
+                missed = await _read_between(conn, watcher.organization_id, after, now) if after else []
+            # A client that is cut off among what it missed must come back to where it was: the greeting's place.
+            watcher.give(_frame("hello", b"{}", after if missed else now))
             if missed is None:
                 watcher.give(_frame("resync", b"{}", now))
             for fact in missed or ():
-                if _is_told(fact, watcher.organization_id):
-                    watcher.give(_frame_of(fact))
+                watcher.give(_frame_of(fact))
             watcher.is_begun = True
 
     async def _tick(self) -> None:
@@ -155,22 +155,22 @@ class Feed:
                 if at is None:
                     return
                 async with self._db.system_transaction() as conn:
-                    batch = await reader.read_after(conn, at)
+                    batch = await reader.read_kinds_after(conn, at, KINDS)
                 if self._at == at:  # not reset by the last one's leaving
                     self._at = batch.position
                     self._hand_out(batch.facts)
-            if len(batch.facts) < reader.FACTS_PER_READ_MAX:
+            if batch.is_last:
                 return
 
     def _hand_out(self, facts: Iterable[RecordedFact]) -> None:
         watchers = [watcher for watcher in self._watchers if watcher.is_begun]
         watched = {watcher.organization_id for watcher in watchers}
         for fact in facts:
-            if fact.organization_id in watched and fact.kind.startswith(KINDS):
+            if fact.organization_id in watched:
                 frame = _frame_of(fact)  # once for everybody
                 for watcher in watchers:
                     if watcher.organization_id == fact.organization_id:
-                        watcher.give(frame)
+                        watcher.give(frame, fact.position)
 
 
 def position_of(event_id: str) -> Position | None:
@@ -182,22 +182,22 @@ def position_of(event_id: str) -> Position | None:
     return position if position.xid < 1 << 63 and position.seq < 1 << 63 else None
 
 
-async def _read_between(conn: Conn, after: Position, until: Position) -> list[RecordedFact] | None:
+async def _read_between(
+    conn: Conn, organization_id: OrganizationId, after: Position, until: Position
+) -> list[RecordedFact] | None:
     """What was committed between two places; None when it is too much, or the first is not behind the second."""
     if after > until:  # from another database, or from before a restore
         return None
     found: list[RecordedFact] = []
     for _ in range(BACKLOG_READS_MAX):
-        batch = await reader.read_after(conn, after)
+        batch = await reader.read_kinds_after(conn, after, KINDS, organization_id)
         found += [fact for fact in batch.facts if fact.position <= until]
-        if not batch.facts or batch.position >= until:
+        if len(found) >= FRAMES_WAITING_MAX:
+            return None
+        if batch.is_last or batch.position >= until:
             return found
         after = batch.position
     return None
-
-
-def _is_told(fact: RecordedFact, organization_id: OrganizationId) -> bool:
-    return fact.organization_id == organization_id and fact.kind.startswith(KINDS)
 
 
 def _frame_of(fact: RecordedFact) -> bytes:

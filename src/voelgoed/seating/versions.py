@@ -18,7 +18,6 @@ from voelgoed.errors import Busy
 from voelgoed.events.lifecycle import require_venue_room
 from voelgoed.events.model import Teller
 from voelgoed.ids import OrganizationId, new_id
-from voelgoed.journal.model import Fact
 from voelgoed.journal.recording import record
 from voelgoed.seating import geometry, seat_ids, store
 from voelgoed.seating.model import VERSION_MOVES, Layout, LayoutId, Lineage, Version, VersionStatus
@@ -254,16 +253,7 @@ async def _tell(
 ) -> None:
     """The fact and the line in the log, in the same words."""
     told = {"venue_id": str(lineage.venue_id), "layout_id": str(lineage.id), **about}
-    fact = Fact(
-        kind=kind,
-        organization_id=lineage.organization_id,
-        actor_id=by.actor_id,
-        request_id=by.request_id,
-        origin=by.origin,
-        reason=reason,
-        data={**told, "actor_type": by.actor_type},
-    )
-    await record(conn, fact)
+    await record(conn, by.fact(kind, lineage.organization_id, told, reason=reason))
     log.info(kind, org_id=str(lineage.organization_id), reason=reason, actor_type=by.actor_type, **told)
 
 

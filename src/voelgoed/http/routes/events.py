@@ -1,16 +1,29 @@
 """Events, to the organization's own people: every field, every status, every verb."""
 
-from datetime import UTC, date, datetime
-from typing import Annotated
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from voelgoed.accounts.idempotency import IdempotencyKeyReused
-from voelgoed.accounts.permissions import Action
+from voelgoed.accounts.model import Actor
+from voelgoed.accounts.permissions import Action, may
 from voelgoed.events import calendar, rules, settings, usecases
-from voelgoed.events.model import EventAtVenue, NewDate, NewEvent, Order, SaleState, Scanning, Status, Verb
+from voelgoed.events.model import (
+    Event,
+    EventAtVenue,
+    Json,
+    NewDate,
+    NewEvent,
+    Order,
+    SaleState,
+    Scanning,
+    Status,
+    Summary,
+    Verb,
+)
 from voelgoed.events.refusals import (
     CapacityExceeded,
     ConsentNeeded,
@@ -20,12 +33,14 @@ from voelgoed.events.refusals import (
     EventNotFound,
     EventSlugTaken,
     EventTimesInvalid,
+    FieldDenied,
     FieldLocked,
+    ReasonNeeded,
     ReplacementInvalid,
     SettingsInvalid,
     VenueNotFound,
 )
-from voelgoed.http.context import Caller, IdempotencyKey, IfMatch, etag, once, seen
+from voelgoed.http.context import Caller, Context, IdempotencyKey, IfMatch, etag, once, seen
 from voelgoed.http.guard import guarded
 from voelgoed.http.routes.venues import JsonObject, People
 from voelgoed.http.shapes import (
@@ -35,6 +50,7 @@ from voelgoed.http.shapes import (
     Body,
     Cursor,
     Data,
+    Flag,
     Limit,
     Listed,
     Moment,
@@ -49,7 +65,7 @@ router = APIRouter(prefix="/api/admin/events", tags=["events"])
 
 Description = Annotated[str, Field(max_length=20_000, pattern=NO_NUL)]
 PostponementReason = Annotated[str, Field(min_length=1, max_length=200, pattern=SOME_TEXT)]
-MOVE_ERRORS = (EventNotFound, EventChanged, EventMoveRefused)
+MOVE_ERRORS = (EventNotFound, EventChanged, EventMoveRefused, ReasonNeeded, EventTimesInvalid)
 
 
 class VenueBrief(View):
@@ -62,7 +78,10 @@ class VenueBrief(View):
 
 
 class EventView(View):
-    """An event, to its organizer. What is computed (sale, scanning, days) holds for this moment."""
+    """An event, to its organizer. What is computed (sale, scanning, days) holds for this moment.
+
+    `verbs` and `editable_fields` are what whoever asks may do now.
+    """
 
     id: UUID
     name: str
@@ -86,8 +105,9 @@ class EventView(View):
     inserted_at: datetime
     updated_at: datetime
     venue: VenueBrief
-    effective_start_at: datetime
-    effective_end_at: datetime
+    effective_start_at: datetime | None
+    effective_end_at: datetime | None
+    doors_at: datetime | None
     days: list[date]
     on_sale: bool
     sale_state: SaleState
@@ -111,7 +131,7 @@ class NewEventBody(Body):
     capacity: People | None = None
     settings: JsonObject = Field(default_factory=dict)
     recurrence_group_id: UUID | None = None
-    is_automatic: bool = True
+    is_automatic: Flag = True
 
 
 class EventChangesBody(Body):
@@ -129,7 +149,7 @@ class EventChangesBody(Body):
     settings: JsonObject = Field(default_factory=dict)
     replaced_by_event_id: UUID | None = None
     recurrence_group_id: UUID | None = None
-    is_automatic: bool = Field(default_factory=bool)
+    is_automatic: Flag = Field(default_factory=bool)
 
 
 class OrderBody(Body):
@@ -180,7 +200,7 @@ class ChangeVenueBody(ReasonedBody):
     """Where it shall take place instead, why, and that this is meant although people know of it."""
 
     venue_id: UUID
-    consent: bool = False
+    consent: Flag = False
 
 
 @router.get("")
@@ -190,6 +210,8 @@ async def list_events(
     status: Annotated[list[Status] | None, Query(max_length=len(Status))] = None,
     venue_id: UUID | None = None,
     recurrence_group_id: UUID | None = None,
+    q: Annotated[str | None, Query(min_length=1, max_length=100, pattern=NO_NUL)] = None,
+    order: Literal["asc", "desc"] = "asc",
     cursor: Cursor = None,
     limit: Limit = LIMIT,
 ) -> Listed[EventView]:
@@ -200,10 +222,13 @@ async def list_events(
         statuses=frozenset(status) if status else None,
         venue_id=venue_id,
         recurrence_group_id=recurrence_group_id,
+        words=q,
+        is_latest_first=order == "desc",
         cursor=cursor,
         limit=limit,
     )
-    return Listed(data=[event_view(one) for one in page.items], next_cursor=page.next_cursor)
+    shown = [event_view(one, caller.call.actor) for one in page.items]
+    return Listed(data=shown, next_cursor=page.next_cursor)
 
 
 @router.post("", status_code=201)
@@ -228,14 +253,14 @@ async def create_event(
         NewEvent(**body.model_dump()),
         once=once(key, caller, "create_event"),
     )
-    return _answer(made, response)
+    return _answer(made, caller, response)
 
 
 @router.get("/{event_id}")
 @guarded(Action.SEE_EVENTS, EventNotFound)
 async def get_event(event_id: UUID, caller: Caller, response: Response) -> Data[EventView]:
     """One event, whatever its status."""
-    return _answer(await usecases.get_event(caller.services.db, caller.call, event_id), response)
+    return _answer(await usecases.get_event(caller.services.db, caller.call, event_id), caller, response)
 
 
 @router.patch("/{event_id}")
@@ -248,6 +273,7 @@ async def get_event(event_id: UUID, caller: Caller, response: Response) -> Data[
     CapacityExceeded,
     SettingsInvalid,
     FieldLocked,
+    FieldDenied,
     ConsentNeeded,
     ReplacementInvalid,
     VenueNotFound,
@@ -264,7 +290,7 @@ async def update_event(
         body.model_dump(exclude_unset=True),
         version=seen(if_match),
     )
-    return _answer(changed, response)
+    return _answer(changed, caller, response)
 
 
 @router.delete("/{event_id}", status_code=204)
@@ -323,7 +349,7 @@ async def cancel(
 
 
 @router.post("/{event_id}/postpone")
-@guarded(Action.MOVE_EVENTS, *MOVE_ERRORS, EventTimesInvalid)
+@guarded(Action.MOVE_EVENTS, *MOVE_ERRORS)
 async def postpone(
     event_id: UUID, body: PostponeBody, caller: Caller, response: Response, if_match: IfMatch = None
 ) -> Data[EventView]:
@@ -339,7 +365,7 @@ async def postpone(
 
 
 @router.post("/{event_id}/reschedule")
-@guarded(Action.SCHEDULE_EVENTS, *MOVE_ERRORS, EventTimesInvalid)
+@guarded(Action.SCHEDULE_EVENTS, *MOVE_ERRORS)
 async def reschedule(
     event_id: UUID, body: RescheduleBody, caller: Caller, response: Response, if_match: IfMatch = None
 ) -> Data[EventView]:
@@ -378,35 +404,46 @@ async def change_venue(
         reason=body.reason,
         version=seen(if_match),
     )
-    return _answer(changed, response)
+    return _answer(changed, caller, response)
 
 
-def event_view(found: EventAtVenue) -> EventView:
-    """An event as its organizer sees it, computed for now."""
+def when(event: Event | Summary, own: Json, venue: Json, timezone: str) -> dict[str, Any]:
+    """When an event takes place, by the clock and the habits of its venue; nothing of it while there is no date."""
+    if event.status is Status.POSTPONED and event.rescheduled_at is None:
+        return {"effective_start_at": None, "effective_end_at": None, "doors_at": None, "days": []}
+    start, end = event.effective_start_at, event.effective_end_at
+    minutes = settings.doors_open_minutes(own, venue)
+    return {
+        "effective_start_at": start,
+        "effective_end_at": end,
+        "doors_at": None if minutes is None else start - timedelta(minutes=minutes),
+        "days": calendar.days_of(start, end, timezone, settings.day_cutoff(own, venue)),
+    }
+
+
+def event_view(found: EventAtVenue, actor: Actor) -> EventView:
+    """An event as somebody of its organization sees it, computed for now."""
     event, venue = found.event, found.venue
     now = datetime.now(UTC)
-    cutoff = settings.day_cutoff(event.settings, venue.settings)
     known = {name: getattr(event, name) for name in event.__slots__ if name in EventView.model_fields}
     return EventView(
         **known,
+        **when(event, event.settings, venue.settings, venue.timezone),
         venue=VenueBrief.model_validate(venue),
-        effective_start_at=event.effective_start_at,
-        effective_end_at=event.effective_end_at,
-        days=calendar.days_of(event.effective_start_at, event.effective_end_at, venue.timezone, cutoff),
         on_sale=rules.is_on_sale(event, now),
         sale_state=rules.sale_state(event, now),
         scanning=rules.scanning(event, now),
         is_shown=rules.is_shown(event),
-        verbs=rules.verbs_of(event.status),
-        editable_fields=sorted(rules.EDITABLE[event.status]),
+        verbs=[verb for verb in rules.verbs_of(event.status) if may(actor, usecases.action_of(verb))],
+        editable_fields=usecases.editable_fields(event.status, actor),
     )
 
 
 async def _move(event_id: UUID, order: Order, caller: Caller, response: Response) -> Data[EventView]:
     moved = await usecases.move_event(caller.services.db, caller.services.catalogue, caller.call, event_id, order)
-    return _answer(moved, response)
+    return _answer(moved, caller, response)
 
 
-def _answer(found: EventAtVenue, response: Response) -> Data[EventView]:
+def _answer(found: EventAtVenue, caller: Context, response: Response) -> Data[EventView]:
     response.headers["ETag"] = etag(found.event.version)
-    return Data(data=event_view(found))
+    return Data(data=event_view(found, caller.call.actor))

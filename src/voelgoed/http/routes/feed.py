@@ -52,20 +52,23 @@ async def follow_feed(caller: Caller, last_event_id: LastEventId = None) -> Feed
 
 async def _frames(watcher: Watcher, caller: Context) -> AsyncIterator[bytes]:
     """Frames as they come, and a sign of life in between; over when the session is, or the right to watch."""
+    clock = asyncio.get_running_loop().time
+    look_at = clock() + HEARTBEAT_S
     waiting = asyncio.ensure_future(watcher.next_frame())
     try:
         while True:  # as long as somebody watches
-            done, _ = await asyncio.wait({waiting}, timeout=HEARTBEAT_S)
-            if not done:
+            await asyncio.wait({waiting}, timeout=max(0.0, look_at - clock()))
+            if clock() >= look_at:  # however much there is to tell: whoever may not watch any more is told nothing
                 if not await _may_still_watch(caller):
                     return
+                look_at = clock() + HEARTBEAT_S
                 yield b": still here\n\n"
-                continue
-            frame = waiting.result()
-            if frame is None:
-                return
-            yield frame
-            waiting = asyncio.ensure_future(watcher.next_frame())
+            if waiting.done():
+                frame = waiting.result()
+                if frame is None:
+                    return
+                yield frame
+                waiting = asyncio.ensure_future(watcher.next_frame())
     finally:
         waiting.cancel()
 

@@ -14,19 +14,18 @@ from voelgoed.accounts.refusals import OrganizationInvalid, SlugTaken
 from voelgoed.accounts.roles import MemberNotFound, RoleChangeRefused
 from voelgoed.accounts.signing import OrganizationNotFound
 from voelgoed.events import platform as event_platform
-from voelgoed.events.model import Order, Verb
-from voelgoed.events.refusals import EventTimesInvalid
+from voelgoed.events.model import EventAtVenue, Order, Status, Verb
 from voelgoed.http.context import Caller, IfMatch, seen
 from voelgoed.http.guard import guarded
-from voelgoed.http.routes.events import MOVE_ERRORS, EventView, PostponeBody, event_view
+from voelgoed.http.routes.events import MOVE_ERRORS, PostponeBody, VenueBrief
 from voelgoed.http.routes.members import MemberRole, MemberView
-from voelgoed.http.shapes import LIMIT, NO_NUL, Body, Cursor, Data, Limit, Listed, Name, ReasonText, Slug, View
+from voelgoed.http.shapes import LIMIT, SOME_TEXT, Body, Cursor, Data, Limit, Listed, Name, ReasonText, Slug, View
 from voelgoed.ids import OrganizationId, UserId
 from voelgoed.paging import CursorInvalid
 
 router = APIRouter(prefix="/api/platform/orgs", tags=["platform"])
 
-Approval = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
+Approval = Annotated[str, Field(min_length=1, max_length=200, pattern=SOME_TEXT)]
 
 
 class OrganizationView(View):
@@ -57,6 +56,21 @@ class RoleInterventionBody(InterventionBody):
     """What somebody shall be, and why."""
 
     role: MemberRole
+
+
+class PlatformEventView(View):
+    """An event, to the platform: enough to know it by. What its organization writes about it is theirs."""
+
+    id: UUID
+    name: str
+    slug: str
+    status: Status
+    start_at: datetime
+    end_at: datetime
+    rescheduled_at: datetime | None
+    rescheduled_end_at: datetime | None
+    version: int
+    venue: VenueBrief
 
 
 class PostponeInterventionBody(PostponeBody):
@@ -124,29 +138,29 @@ async def set_member_role(org_id: UUID, user_id: UUID, body: RoleInterventionBod
 @guarded(Action.PLATFORM_SEE_EVENTS, OrganizationNotFound, CursorInvalid)
 async def list_organization_events(
     org_id: UUID, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT
-) -> Listed[EventView]:
-    """An organization's events, whatever their status."""
+) -> Listed[PlatformEventView]:
+    """An organization's events, but for its drafts: nobody outside knows of those."""
     page = await event_platform.list_events(
         caller.services.db, caller.call, OrganizationId(org_id), cursor=cursor, limit=limit
     )
-    return Listed(data=[event_view(one) for one in page.items], next_cursor=page.next_cursor)
+    return Listed(data=[_event(one) for one in page.items], next_cursor=page.next_cursor)
 
 
 @router.post("/{org_id}/events/{event_id}/cancel")
 @guarded(Action.PLATFORM_MOVE_EVENTS, *MOVE_ERRORS, ApprovalRequired)
 async def cancel_event(
     org_id: UUID, event_id: UUID, body: InterventionBody, caller: Caller, if_match: IfMatch = None
-) -> Data[EventView]:
+) -> Data[PlatformEventView]:
     """Cancel an event for safety, abuse or the law, or because its organization asked for it."""
     order = Order(verb=Verb.CANCEL, reason=body.reason, approval=body.tenant_approval_reference, version=seen(if_match))
     return await _intervene(org_id, event_id, order, caller)
 
 
 @router.post("/{org_id}/events/{event_id}/postpone")
-@guarded(Action.PLATFORM_MOVE_EVENTS, *MOVE_ERRORS, EventTimesInvalid, ApprovalRequired)
+@guarded(Action.PLATFORM_MOVE_EVENTS, *MOVE_ERRORS, ApprovalRequired)
 async def postpone_event(
     org_id: UUID, event_id: UUID, body: PostponeInterventionBody, caller: Caller, if_match: IfMatch = None
-) -> Data[EventView]:
+) -> Data[PlatformEventView]:
     """Postpone an event for safety, abuse or the law, or because its organization asked for it."""
     order = Order(
         verb=Verb.POSTPONE,
@@ -159,11 +173,16 @@ async def postpone_event(
     return await _intervene(org_id, event_id, order, caller)
 
 
-async def _intervene(org_id: UUID, event_id: UUID, order: Order, caller: Caller) -> Data[EventView]:
+async def _intervene(org_id: UUID, event_id: UUID, order: Order, caller: Caller) -> Data[PlatformEventView]:
     moved = await event_platform.intervene(
         caller.services.db, caller.services.catalogue, caller.call, OrganizationId(org_id), event_id, order
     )
-    return Data(data=event_view(moved))
+    return Data(data=_event(moved))
+
+
+def _event(found: EventAtVenue) -> PlatformEventView:
+    known = {name: getattr(found.event, name) for name in PlatformEventView.model_fields if name != "venue"}
+    return PlatformEventView(**known, venue=VenueBrief.model_validate(found.venue))
 
 
 async def _set_suspended(

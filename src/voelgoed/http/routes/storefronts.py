@@ -1,21 +1,19 @@
 """The public face of an organization: who it is, and what takes place. Nobody needs a session."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Path
 
-from voelgoed.accounts import usecases
-from voelgoed.accounts.model import Organization
 from voelgoed.accounts.permissions import Action
 from voelgoed.accounts.signing import OrganizationNotFound
-from voelgoed.events import calendar, rules, settings
+from voelgoed.events import rules, settings
 from voelgoed.events.model import Detail, SaleState, Status, Summary
-from voelgoed.events.refusals import EventNotFound
+from voelgoed.events.refusals import EventNotFound, VenueNotFound
 from voelgoed.http.context import Caller
 from voelgoed.http.guard import guarded
-from voelgoed.http.routes.events import VenueBrief
+from voelgoed.http.routes.events import VenueBrief, when
 from voelgoed.http.routes.venues import JsonObject
 from voelgoed.http.shapes import LIMIT, SLUG, Cursor, Data, Limit, Listed, View
 from voelgoed.paging import CursorInvalid
@@ -37,15 +35,16 @@ class StorefrontView(View):
 class EventCard(View):
     """What a list tells of an event. Times are moments; `venue.timezone` says how a clock there shows them.
 
-    `starts_at` and `ends_at` are when it takes place as things stand; with a `notice` that is not what was announced.
+    It takes place from `effective_start_at` to `effective_end_at`, which are null while it is postponed without a
+    date. `start_at` and `end_at` are what was announced; with a `notice` they hold no longer.
     """
 
     id: UUID
     slug: str
     name: str
     status: Status
-    starts_at: datetime
-    ends_at: datetime
+    effective_start_at: datetime | None
+    effective_end_at: datetime | None
     doors_at: datetime | None
     days: list[date]
     sale_start_at: datetime | None
@@ -96,20 +95,17 @@ class EventPage(EventCard):
 @guarded(Action.SEE_STOREFRONT, OrganizationNotFound)
 async def get_storefront(slug: Address, caller: Caller) -> Data[StorefrontView]:
     """Whose storefront stands at this address."""
-    found = await _organization(slug, caller)
-    return Data(
-        data=StorefrontView(id=found.id, slug=found.slug, name=found.name, is_suspended=found.suspended_at is not None)
-    )
+    return Data(data=StorefrontView.model_validate(await caller.services.catalogue.storefront(slug)))
 
 
 @router.get("/storefronts/{slug}/events")
-@guarded(Action.SEE_STOREFRONT, OrganizationNotFound, CursorInvalid)
+@guarded(Action.SEE_STOREFRONT, OrganizationNotFound, VenueNotFound, CursorInvalid)
 async def list_storefront_events(
     slug: Address, caller: Caller, venue_id: UUID | None = None, cursor: Cursor = None, limit: Limit = LIMIT
 ) -> Listed[EventCard]:
     """What takes place or will, first things first; a suspended organization shows nothing."""
-    found = await _organization(slug, caller)
-    if found.suspended_at is not None:
+    found = await caller.services.catalogue.storefront(slug)
+    if found.is_suspended:
         return Listed(data=[], next_cursor=None)
     page = await caller.services.catalogue.upcoming(found.id, venue_id=venue_id, cursor=cursor, limit=limit)
     now = datetime.now(UTC)
@@ -120,8 +116,8 @@ async def list_storefront_events(
 @guarded(Action.SEE_STOREFRONT, OrganizationNotFound, EventNotFound)
 async def find_storefront_event(slug: Address, event_slug: Address, caller: Caller) -> Data[EventPage]:
     """One event, by the address under which people know it."""
-    found = await _organization(slug, caller)
-    if found.suspended_at is not None:
+    found = await caller.services.catalogue.storefront(slug)
+    if found.is_suspended:
         raise EventNotFound
     detail = await caller.services.catalogue.find(found.id, event_slug)
     return Data(data=_page(detail, OrganizationBrief(slug=found.slug, name=found.name)))
@@ -135,20 +131,13 @@ async def get_public_event(event_id: UUID, caller: Caller) -> Data[EventPage]:
     return Data(data=_page(detail, OrganizationBrief(slug=place.slug, name=place.name)))
 
 
-async def _organization(slug: str, caller: Caller) -> Organization:
-    found = await usecases.find_organization(caller.services.db, slug=slug)
-    if found is None:
-        raise OrganizationNotFound(organization=slug)
-    return found
-
-
 def _page(detail: Detail, organization: OrganizationBrief) -> EventPage:
     event = detail.summary
     return EventPage(
         **_told(event, datetime.now(UTC)),
         description=detail.description,
         organization=organization,
-        address=dict(detail.address),
+        address={key: value for key, value in detail.address.items() if key in settings.ADDRESS},
         replaced_by=ReplacementView.model_validate(detail.replacement) if detail.replacement else None,
         access_rules=event.settings.get("access_rules") or event.venue_settings.get("access_rules"),
         bag_policy=event.settings.get("bag_policy") or event.venue_settings.get("bag_policy"),
@@ -159,17 +148,12 @@ def _page(detail: Detail, organization: OrganizationBrief) -> EventPage:
 
 def _told(event: Summary, now: datetime) -> dict[str, object]:
     """What is told of an event everywhere, computed for now."""
-    minutes = settings.doors_open_minutes(event.settings, event.venue_settings)
-    cutoff = settings.day_cutoff(event.settings, event.venue_settings)
     notice = None
     if event.status is Status.POSTPONED:
         notice = "rescheduled" if event.rescheduled_at else "postponed"
     return {
         **{name: getattr(event, name) for name in event.__slots__ if name in EventCard.model_fields},
-        "starts_at": event.effective_start_at,
-        "ends_at": event.effective_end_at,
-        "doors_at": None if minutes is None else event.effective_start_at - timedelta(minutes=minutes),
-        "days": calendar.days_of(event.effective_start_at, event.effective_end_at, event.timezone, cutoff),
+        **when(event, event.settings, event.venue_settings, event.timezone),
         "on_sale": rules.is_on_sale(event, now),
         "sale_state": rules.sale_state(event, now),
         "notice": notice,

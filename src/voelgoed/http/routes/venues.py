@@ -25,16 +25,16 @@ from voelgoed.events.refusals import (
 )
 from voelgoed.http.context import Caller, IdempotencyKey, IfMatch, etag, once, seen
 from voelgoed.http.guard import guarded
-from voelgoed.http.shapes import LIMIT, NO_NUL, Body, Cursor, Data, Limit, Listed, Name, ReasonText, Slug, View
+from voelgoed.http.shapes import LIMIT, NO_NUL, Body, Cursor, Data, Flag, Limit, Listed, Name, ReasonText, Slug, View
 from voelgoed.paging import CursorInvalid
 
 router = APIRouter(prefix="/api/admin", tags=["venues"])
 
 PEOPLE_MAX = 1_000_000
 Zone = Annotated[str, Field(min_length=1, max_length=64, pattern=NO_NUL)]
-People = Annotated[int, Field(ge=0, le=PEOPLE_MAX)]
+People = Annotated[int, Field(ge=0, le=PEOPLE_MAX, strict=True)]
 GateCode = Annotated[str, Field(pattern=r"^[A-Z0-9][A-Z0-9_-]{0,31}$")]
-GateCapacity = Annotated[int, Field(ge=1, le=PEOPLE_MAX)]
+GateCapacity = Annotated[int, Field(ge=1, le=PEOPLE_MAX, strict=True)]
 JsonObject = dict[str, Any]
 
 
@@ -124,7 +124,7 @@ class PolicyView(View):
 class PolicyBody(Body):
     """What the organization shall let its staff do."""
 
-    staff_may_change_venues: bool
+    staff_may_change_venues: Flag
 
 
 @router.get("/venues")
