@@ -171,7 +171,7 @@ def sale_state(event: Scheduled, now: datetime) -> SaleState:
         return SaleState.SUSPENDED
     if event.sale_start_at is not None and now < event.sale_start_at:
         return SaleState.NOT_YET
-    until = event.sale_end_at or event.rescheduled_end_at or event.end_at
+    until = event.sale_end_at or event.effective_end_at
     return SaleState.OPEN if now <= until else SaleState.OVER
 
 
@@ -199,8 +199,11 @@ def is_shown(event: Scheduled) -> bool:
 
 
 def is_upcoming(event: Scheduled, now: datetime) -> bool:
-    """Whether a storefront lists it: shown, and not over as things stand."""
-    return is_shown(event) and (event.rescheduled_end_at or event.end_at) >= now
+    """Whether a storefront lists it: shown, and not over as things stand.
+
+    One that is postponed without a date leaves the list when its announced time has passed; its own page stays.
+    """
+    return is_shown(event) and event.effective_end_at >= now
 
 
 def wrong_times(
