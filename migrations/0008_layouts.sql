@@ -8,6 +8,8 @@ create table layouts (
     constraint layouts_name_length check (char_length(name) between 1 and 120),
   -- The last number that was given to a version; one whose making was broken off is not given again.
   version_last integer not null default 0,
+  -- And the last that was given to a seat.
+  serial_last integer not null default 0,
   zone_serials jsonb not null default '{}'
     constraint layouts_zone_serials_form check (jsonb_typeof(zone_serials) = 'object'),
   created_at timestamptz not null default now(),
@@ -140,6 +142,13 @@ grant select, insert on seat_groups to voelgoed_app;
 create function guard_layout_version() returns trigger language plpgsql as 'begin return coalesce(new, old); end';
 create trigger layout_versions_guard before update or delete on layout_versions
   for each row execute function guard_layout_version();
+create function guard_whole_version() returns trigger language plpgsql as 'begin return null; end';
+create trigger layout_zones_guard after insert on layout_zones
+  referencing new table as added for each statement execute function guard_whole_version();
+create trigger seats_guard after insert on seats
+  referencing new table as added for each statement execute function guard_whole_version();
+create trigger seat_groups_guard after insert on seat_groups
+  referencing new table as added for each statement execute function guard_whole_version();
 create function guard_venue_room() returns trigger language plpgsql as 'begin return new; end';
 create trigger venues_guard before update of max_capacity on venues
   for each row when (new.max_capacity < old.max_capacity) execute function guard_venue_room();

@@ -180,7 +180,12 @@ async def test_a_stale_decision_is_explained_and_nothing_is_done(
     await move(db, place.id, event.id, Verb.CANCEL)
     await dialog.get_by_role("button", name="Postpone it").click()
     told = page.get_by_role("alert").filter(has_text="Somebody else was faster")
-    await expect(told).to_contain_text("It is now: Cancelled.")
+    await expect(dialog.get_by_role("alert").filter(has_text="Somebody else was faster")).to_contain_text(
+        "It is now: Cancelled. As it stands now, this cannot be done any more."
+    )
+    await expect(dialog.get_by_role("button", name="Postpone it")).to_have_count(0)
+    assert await visit.violations() == []
+    await dialog.get_by_role("button", name="Close").click()
     await expect(dialog).to_have_count(0)
     assert await status_of(site, owner, event.id) == "cancelled"
 
@@ -202,6 +207,67 @@ async def test_a_stale_decision_is_explained_and_nothing_is_done(
     assert (saved["name"], saved["description"]) == ("Lentekonsert", "With an interval.")
     # The browser itself notes the refused requests and the feed that does not come.
     assert all("409" in said or "ERR_FAILED" in said for said in visit.complaints), visit.complaints
+
+
+async def test_a_dialog_decides_about_what_it_was_opened_for(
+    desk: Page, visit: Visit, site: Site, db: Database, place: Organization, owner: Person
+) -> None:
+    """The page behind it follows the feed, the dialog does not: it explains, does nothing, and can be meant again."""
+    event = await make_event(db, place, await make_venue(db, place), "published", name="Somerkonsert")
+    page = desk
+    await page.goto(f"/{place.slug}/admin/events/{event.id}")
+    await expect(page.get_by_text("Up to date")).to_be_visible()
+    dialog = await ask_for(page, "Cancel")
+    await dialog.get_by_label("Why", exact=True).fill("The roof leaks")
+    renamed = await site.client.patch(
+        f"/api/admin/events/{event.id}", json={"name": "Lentekonsert"}, headers=owner.headers
+    )
+    assert renamed.status_code == 200, renamed.text
+    await expect(page.locator("h1")).to_have_text("Lentekonsert")
+
+    await dialog.get_by_role("button", name="Yes, cancel it").click()
+    told = dialog.get_by_role("alert").filter(has_text="Somebody else was faster")
+    await expect(told).to_contain_text("Changed: name. If you still want this, confirm it again.")
+    after = await event_of(site, owner, event.id)
+    assert (after["status"], after["version"]) == ("published", renamed.json()["data"]["version"])
+    assert await visit.violations() == []
+
+    await expect(dialog.get_by_label("Why", exact=True)).to_have_value("The roof leaks")
+    await dialog.get_by_role("button", name="Yes, cancel it").click()
+    await expect(page.get_by_text("It is cancelled.")).to_be_visible()
+    assert await status_of(site, owner, event.id) == "cancelled"
+    # The browser itself notes the refused request.
+    assert all("409" in said for said in visit.complaints), visit.complaints
+
+
+async def test_the_list_is_searched_by_the_server(desk: Page, visit: Visit, db: Database, place: Organization) -> None:
+    """A name is found among more than are loaded; what is over stands with the latest first."""
+    venue, page = await make_venue(db, place), desk
+    for number in range(101):
+        at = soon(days=10, hours=number)
+        await make_event(db, place, venue, name=f"Aand {number}", start_at=at, end_at=at + timedelta(hours=1))
+    for number in (1, 2, 3):
+        at = soon(days=number)
+        await make_event(
+            db, place, venue, "cancelled", name=f"Verby {number}", start_at=at, end_at=at + timedelta(hours=1)
+        )
+    await page.goto(f"/{place.slug}/admin/events")
+    over = page.get_by_role("region", name="Over").get_by_role("listitem")
+    await expect(over.locator("b")).to_have_text(["Verby 3", "Verby 2", "Verby 1"])
+    await expect(page.get_by_role("button", name="Cancelled 3", exact=True)).to_be_visible()
+    await expect(page.get_by_role("button", name="Draft", exact=True)).to_be_visible()
+    rows = page.get_by_role("main").get_by_role("listitem")
+    await expect(rows.filter(has_text="Aand 100")).to_have_count(0)
+
+    await page.get_by_role("searchbox").fill("aand 100")
+    await expect(rows.locator("b")).to_have_text(["Aand 100"])
+    await expect(page.get_by_role("button", name="All 1", exact=True)).to_be_visible()
+    assert await visit.violations() == []
+    await page.get_by_role("searchbox").fill("")
+    await expect(rows).to_have_count(103)
+    await page.get_by_role("button", name="Load more").click()
+    await expect(page.get_by_role("button", name="All 104", exact=True)).to_be_visible()
+    assert visit.complaints == []
 
 
 async def test_gates_are_added_opened_renamed_and_removed(
@@ -300,7 +366,9 @@ async def test_axe_finds_nothing_behind_the_scenes(
             assert await visit.violations() == [], deed
             await page.keyboard.press("Escape")
         await page.get_by_role("button", name="Edit", exact=True).click()
-        await expect(page.get_by_label("Begins", exact=True)).to_be_visible()
+        await expect(page.get_by_label("Description")).to_be_visible()
+        # Another date is given by its own verb, with a reason.
+        await expect(page.get_by_label("Begins", exact=True)).to_have_count(0)
         assert await visit.violations() == []
         assert visit.complaints == []
         await visit.context.close()

@@ -262,6 +262,16 @@ async def test_a_spec_of_ones_own(site: Site, staff: Person, venue: Venue) -> No
     assert {"blocks[0].first_row", "blocks[0].seat_pitch"} <= {
         error["path"] for error in answer.json()["details"]["errors"]
     }
+    for wrong in (
+        {"description": "a\0b"},
+        {"shapes": [{"kind": "bar", "label": "B", "outline": [[0, 0], [1, 0], [1, 1]]}] * 201},
+    ):
+        answer = await site.client.post(path, headers=staff.headers, json={"spec": {**spec, **wrong}})
+        assert (answer.status_code, answer.json()["error"]) == (400, "layout_invalid")
+    named = await site.client.post(
+        f"{path}?dry_run=true", headers=staff.headers, json={"preset": "theatre-350", "name": "Saal"}
+    )
+    assert named.json()["data"]["name"] == "Saal"
     for body in ({}, {"preset": "nothing"}, {"preset": "festival", "spec": spec}):
         answer = await site.client.post(path, headers=staff.headers, json=body)
         assert (answer.status_code, answer.json()["error"]) == (400, "layout_spec_invalid")
@@ -322,6 +332,59 @@ async def test_the_same_key_makes_one_version(site: Site, db: Database, staff: P
     assert (await counts(db, staff))["layout_versions"] == 1
     other = await site.client.post(path, headers=headers, content=encoded(changed({"name": "Other"})))
     assert (other.status_code, other.json()["error"]) == (422, "idempotency_key_reused")
+
+
+async def test_the_same_key_at_once_leaves_one_layout(site: Site, db: Database, staff: Person, venue: Venue) -> None:
+    """One is made; the others are told to ask again, and then get that one."""
+    path = f"/api/admin/venues/{venue.id}/layouts"
+    headers = staff.headers | {"idempotency-key": "at-once"}
+    asks = [site.client.post(path, headers=headers, content=encoded(SMALL)) for _ in range(5)]
+    codes = [answer.status_code for answer in await asyncio.gather(*asks)]
+    assert codes.count(201) >= 1
+    assert set(codes) <= {201, 503}
+    found = await counts(db, staff)
+    assert (found["layouts"], found["layout_versions"], found["layout_seats"]) == (1, 1, 13)
+    assert (await site.client.post(path, headers=headers, content=encoded(SMALL))).status_code == 201
+
+
+async def test_the_same_sheet_with_the_same_key_is_answered_the_same(site: Site, staff: Person, venue: Venue) -> None:
+    """Although the layout has gone on meanwhile, and the sheet would not fit it any more."""
+    made = await imported(site, staff, venue)
+    at = f"/api/admin/layouts/{made['version']['layout_id']}/versions"
+    sheet = (await site.client.get(f"{at}/1/export?format=csv", headers=staff.headers)).content
+    headers = staff.headers | {"idempotency-key": "sheet"}
+    first = await site.client.post(f"{at}?format=csv", headers=headers, content=sheet)
+    hall = write_layout(generate(presets.preset("theatre-350")))
+    assert (await site.client.post(at, headers=staff.headers, content=hall)).status_code == 201
+    again = await site.client.post(f"{at}?format=csv", headers=headers, content=sheet)
+    assert (first.status_code, again.json()) == (201, first.json())
+
+
+@pytest.mark.parametrize(("number", "status"), [(20_000, 400), (9_999, 201)])
+async def test_a_sheet_stays_within_what_can_be_stored(
+    site: Site, staff: Person, venue: Venue, number: int, status: int
+) -> None:
+    """Positions that are made of numbers have the limits of positions."""
+    made = await imported(site, staff, venue)
+    sheet = f"zone,row,number,x,y\r\nS,A,1,0,0\r\nS,A,{number},100,0\r\n"
+    at = f"/api/admin/layouts/{made['version']['layout_id']}/versions"
+    answer = await site.client.post(f"{at}?format=csv", headers=staff.headers, content=sheet.encode())
+    assert answer.status_code == status, answer.text
+
+
+async def test_odd_and_even_numbers_count_from_the_middle(
+    site: Site, db: Database, staff: Person, venue: Venue
+) -> None:
+    """5 3 1 2 4 from the left, when the sheet says so."""
+    made = await imported(site, staff, venue)
+    lines = [f"S,A,{number},{x},0" for number, x in ((5, 0), (3, 50), (1, 100), (2, 150), (4, 200))]
+    sheet = "\r\n".join(["zone,row,number,x,y", *lines, ""]).encode()
+    at = f"/api/admin/layouts/{made['version']['layout_id']}/versions?format=csv&numbering=odd_even"
+    answer = await site.client.post(at, headers=staff.headers, content=sheet)
+    assert answer.status_code == 201, answer.text
+    async with db.transaction(staff.organization.id) as conn:
+        rows = await conn.fetch("select number from seats where version = 2 order by ordinal")
+    assert [row["number"] for row in rows] == [5, 3, 1, 2, 4]
 
 
 async def test_a_sheet_needs_a_layout_to_belong_to(site: Site, staff: Person) -> None:

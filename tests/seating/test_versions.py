@@ -170,9 +170,17 @@ async def test_a_version_never_changes(
                 await app_conn.execute(change)
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await app_conn.execute("delete from layout_versions")
-    for change in ("name = 'x'", "geometry_etag = 'x'", "seat_count = 1", "shapes = '[1]'", "description = 'x'"):
+    changes = ("name = 'x'", "geometry = '\\x00'", "created_by = gen_random_uuid()", "geometry_etag = 'x'")
+    for change in (*changes, "seat_count = 1", "shapes = '[1]'", "description = 'x'"):
         with refused_by("layout_versions_immutable"):
             await app_conn.execute(f"update layout_versions set {change} where layout_id = $1", key[1])
+    for table in ("seats", "layout_zones", "seat_groups"):
+        with refused_by("layout_versions_immutable"):
+            await app_conn.execute(
+                f"insert into {table} select (jsonb_populate_record(old, jsonb_build_object('ordinal', 9999))).*"
+                f" from {table} old where layout_id = $1 limit 1",
+                key[1],
+            )
     with refused_by("layout_versions_kept"):
         await owner_conn.execute("delete from layout_versions where layout_id = $1", key[1])
     await next_version(studio, key, generate(presets.preset("festival")))
@@ -284,6 +292,68 @@ async def test_what_is_broken_off_was_never_there(
     assert await loaded(db, await next_version(studio, key, small_layout())) == small_layout()
 
 
+@pytest.mark.parametrize("piece", ["add_zones", "add_seats", "add_groups", "finish_version"])
+async def test_a_layout_whose_first_version_breaks_off_was_never_there(
+    studio: Studio, db: Database, venue: Venue, monkeypatch: pytest.MonkeyPatch, piece: str
+) -> None:
+    """Neither it, nor a code of it: the venue is as it was."""
+
+    async def count() -> list[int]:
+        async with db.transaction(venue.organization_id) as conn:
+            return [
+                await conn.fetchval(f"select count(*) from {table}")
+                for table in ("layouts", "layout_seats", "layout_versions", "layout_zones", "seats", "seat_groups")
+            ]
+
+    async def broken(*_args: object, **_named: object) -> None:
+        raise Broken
+
+    before = await count()
+    monkeypatch.setattr(store, piece, broken)
+    with pytest.raises(Broken):
+        await stored(studio, venue, small_layout())
+    assert await count() == before
+
+
+async def test_a_version_is_named_and_told_after_those_that_are_whole(
+    studio: Studio, db: Database, venue: Venue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was broken off was never there; one that is overtaken does not take the name back."""
+    key = await stored(studio, venue, small_layout())
+
+    async def broken(*_args: object) -> None:
+        raise Broken
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "finish_version", broken)
+        with pytest.raises(Broken):
+            await next_version(studio, key, small_layout())
+    add_groups, began, overtaken = store.add_groups, asyncio.Event(), asyncio.Event()
+
+    async def slow(conn: object, made: VersionKey, groups: object) -> None:
+        await add_groups(conn, made, groups)  # type: ignore[arg-type]
+        if made[2] == 3:
+            began.set()
+            await overtaken.wait()
+
+    monkeypatch.setattr(store, "add_groups", slow)
+    third = asyncio.create_task(next_version(studio, key, replace(small_layout(), name="Third")))
+    await asyncio.wait_for(began.wait(), 20)
+    fourth = await next_version(studio, key, replace(small_layout(), name="Fourth"))
+    overtaken.set()
+    assert ((await third)[2], fourth[2]) == (3, 4)
+    async with db.transaction(key[0]) as conn:
+        lineage = await store.get_layout(conn, key[0], key[1])
+        told = await conn.fetch(
+            "select data->>'version_before' as before, data->>'version_after' as after from journal"
+            " where kind = 'layout_version_created' and data->>'layout_id' = $1 order by seq",
+            str(key[1]),
+        )
+    assert lineage is not None
+    assert lineage.name == "Fourth"
+    assert [(row["before"], row["after"]) for row in told] == [(None, "1"), ("1", "4"), ("4", "3")]
+
+
 async def test_a_process_that_died_leaves_what_the_next_one_removes(
     studio: Studio, db: Database, venue: Venue, monkeypatch: pytest.MonkeyPatch, owner_conn: Connection
 ) -> None:
@@ -365,7 +435,7 @@ async def test_heavy_work_is_bounded(studio: Studio, monkeypatch: pytest.MonkeyP
     """One at a time, a few waiting, the rest refused at once; the event loop goes on meanwhile."""
     from voelgoed.seating import studio as module  # noqa: PLC0415 - the name is the fixture's
 
-    monkeypatch.setattr(module, "HEAVY_WAITING_MAX", 2)
+    monkeypatch.setattr(module, "HEAVY_WAITING_MAX", 1)
     go = asyncio.Event()
     loop = asyncio.get_running_loop()
     running = 0
@@ -383,6 +453,11 @@ async def test_heavy_work_is_bounded(studio: Studio, monkeypatch: pytest.MonkeyP
     await asyncio.sleep(0)
     with pytest.raises(Busy):
         await fresh.work(work)
+    tasks.append(asyncio.create_task(fresh.work(work, is_begun=True)))
+    leaving = tasks.pop(0)
+    await asyncio.sleep(0)
+    leaving.cancel()  # the thread goes on to its end, and keeps its turn until then
+    await asyncio.gather(leaving, return_exceptions=True)
     go.set()
     await asyncio.gather(*tasks)
     assert most == 1

@@ -37,7 +37,8 @@ class Once:
         """The fingerprint covers the verb and everything asked for; no key, no memory."""
         if key is None:
             return None
-        return cls(key, hashlib.sha256(verb.encode() + b"\0" + msgspec.json.encode(ask, order="sorted")).digest())
+        told = ask if isinstance(ask, bytes) else msgspec.json.encode(ask, order="sorted")
+        return cls(key, hashlib.sha256(b"%s\0%s" % (verb.encode(), told)).digest())
 
 
 async def recall(conn: Conn, call: Call, once: Once | None) -> Mapping[str, object] | None:

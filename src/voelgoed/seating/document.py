@@ -50,6 +50,7 @@ from voelgoed.seating.model import (
 from voelgoed.seating.nodes import Node, as_word, check_range, check_text, check_type, shown
 
 FORMAT = "voelgoed-layout/1"
+PARTS_MAX = 500_000
 LAYOUT_KEYS = frozenset({"format", "name", "description", "total_capacity", "zones", "shapes"})
 ZONE_KEYS = frozenset(
     {
@@ -86,10 +87,13 @@ def read_layout(data: bytes) -> Layout:
 
 def decode_object(data: bytes, faults: Faults) -> Mapping[str, object]:
     """The object that the bytes of a JSON document hold; nothing can be told about any other."""
+    if data.count(b"{") + data.count(b"[") > PARTS_MAX:  # to build them all would keep the whole process waiting
+        faults.add("$", FaultCode.TOO_MANY, f"More than {PARTS_MAX} objects and lists.")
+        raise LayoutInvalid(faults)
     try:
         document = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        faults.add("$", FaultCode.NOT_JSON, f"The file is no JSON: {shown(str(error))[1:-1]}.")
+        faults.add("$", FaultCode.NOT_JSON, f"The file is no JSON: {str(error)[:200]}.")
         raise LayoutInvalid(faults) from None
     if not check_type(document, dict, "$", faults):
         raise LayoutInvalid(faults)

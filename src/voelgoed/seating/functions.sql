@@ -10,11 +10,10 @@ begin
   if tg_op = 'DELETE' then
     raise exception 'a version is kept' using errcode = 'check_violation', constraint = 'layout_versions_kept';
   end if;
-  if (new.organization_id, new.layout_id, new.version, new.name, new.total_capacity, new.seat_count, new.geometry_etag,
-      new.created_at) is distinct from
-     (old.organization_id, old.layout_id, old.version, old.name, old.total_capacity, old.seat_count, old.geometry_etag,
-      old.created_at)
-     or new.description is distinct from old.description or new.shapes is distinct from old.shapes then
+  if (new.organization_id, new.layout_id, new.version, new.name, new.description, new.total_capacity, new.seat_count,
+      new.shapes, new.geometry, new.geometry_etag, new.created_by, new.created_at) is distinct from
+     (old.organization_id, old.layout_id, old.version, old.name, old.description, old.total_capacity, old.seat_count,
+      old.shapes, old.geometry, old.geometry_etag, old.created_by, old.created_at) then
     raise exception 'a version does not change' using errcode = 'check_violation', constraint = 'layout_versions_immutable';
   end if;
   if new.status <> old.status
@@ -23,6 +22,21 @@ begin
       using errcode = 'check_violation', constraint = 'layout_versions_moves';
   end if;
   return new;
+end
+$$;
+
+-- Nothing is added to a version that is whole.
+create or replace function guard_whole_version() returns trigger
+language plpgsql
+set search_path = public, pg_temp
+as $$
+begin
+  if exists (select from (select distinct layout_id, version from added) a
+               join layout_versions v on v.layout_id = a.layout_id and v.version = a.version
+              where v.geometry_etag is not null) then
+    raise exception 'a version does not change' using errcode = 'check_violation', constraint = 'layout_versions_immutable';
+  end if;
+  return null;
 end
 $$;
 
@@ -46,8 +60,8 @@ begin
 end
 $$;
 
--- Remove what there is of a version that never became whole. The owner's right, lent for this one purpose: the application
--- may not delete anything of a layout.
+-- Remove what there is of a version that never became whole, and of a layout that never had one. The owner's right, lent
+-- for this one purpose: the application may not delete anything of a layout.
 create or replace function remove_unfinished_version(of_organization uuid, of_layout uuid, unfinished integer)
 returns boolean
 language plpgsql
@@ -55,16 +69,21 @@ security definer
 set search_path = public, pg_temp
 as $$
 begin
+  perform from layouts where organization_id = of_organization and id = of_layout for update;
   perform from layout_versions
-    where organization_id = of_organization and layout_id = of_layout and version = unfinished and geometry is null
-      for update;
-  if not found then
+    where organization_id = of_organization and layout_id = of_layout and version = unfinished
+      and geometry_etag is not null;
+  if found then
     return false;
   end if;
   delete from seats where organization_id = of_organization and layout_id = of_layout and version = unfinished;
   delete from seat_groups where organization_id = of_organization and layout_id = of_layout and version = unfinished;
   delete from layout_zones where organization_id = of_organization and layout_id = of_layout and version = unfinished;
   delete from layout_versions where organization_id = of_organization and layout_id = of_layout and version = unfinished;
+  if not exists (select from layout_versions where organization_id = of_organization and layout_id = of_layout) then
+    delete from layout_seats where organization_id = of_organization and layout_id = of_layout;
+    delete from layouts where organization_id = of_organization and id = of_layout;
+  end if;
   return true;
 end
 $$;

@@ -219,6 +219,7 @@ class Lineage:
     venue_id: UUID
     name: str
     version_last: int
+    serial_last: int
     zone_serials: Mapping[str, int]
     created_at: datetime
     updated_at: datetime

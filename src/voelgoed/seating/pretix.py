@@ -122,6 +122,10 @@ class _Plan:
             for category in dict.fromkeys(seat.category for seat in drawn):
                 zone_rows = found.setdefault(category, _ZoneRows(category))
                 _add_row(zone_rows, label, [seat for seat in drawn if seat.category == category])
+        if len(self.zones) + len(found) > ZONES_MAX:
+            message = f"More than {ZONES_MAX} zones and categories."
+            self.faults.add(path, FaultCode.TOO_MANY, message)
+            raise LayoutInvalid(self.faults)
         for category, zone_rows in found.items():
             zone_rows.name = title if len(found) == 1 else _plain(f"{title} {category}")
             self.zones.append(zone_rows)

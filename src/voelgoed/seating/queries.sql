@@ -3,13 +3,13 @@ insert into layouts (id, organization_id, venue_id, name)
 values ($2, $1, $3, $4);
 
 -- name: lock_layout
-select id, organization_id, venue_id, name, version_last, zone_serials, created_at, updated_at
+select id, organization_id, venue_id, name, version_last, serial_last, zone_serials, created_at, updated_at
   from layouts
  where organization_id = $1 and id = $2
    for update;
 
 -- name: get_layout
-select id, organization_id, venue_id, name, version_last, zone_serials, created_at, updated_at
+select id, organization_id, venue_id, name, version_last, serial_last, zone_serials, created_at, updated_at
   from layouts
  where organization_id = $1 and id = $2;
 
@@ -31,19 +31,19 @@ select l.id, l.organization_id, l.venue_id, l.name, l.created_at, l.updated_at,
 
 -- name: save_layout
 update layouts
-   set version_last = $3, zone_serials = $4, updated_at = now()
+   set version_last = $3, serial_last = $4, zone_serials = $5, updated_at = now()
  where organization_id = $1 and id = $2;
 
 -- name: name_layout
--- A lineage goes by the name of its latest version.
 update layouts
    set name = $3, updated_at = now()
  where organization_id = $1 and id = $2;
 
--- name: list_serials
+-- name: find_serials
+-- Of these codes alone: a layout may have had many more.
 select seat_code, serial
   from layout_seats
- where organization_id = $1 and layout_id = $2;
+ where organization_id = $1 and layout_id = $2 and seat_code = any (string_to_array($3, E'\x1f'));
 
 -- name: add_serials
 -- New numbers follow one another, so the first is enough.
@@ -112,6 +112,11 @@ select layout_id, version, status, name, description, total_capacity, seat_count
  where organization_id = $1 and layout_id = $2 and geometry_etag is not null and ($3::integer is null or version < $3)
  order by version desc
  limit $4;
+
+-- name: find_latest_version
+select max(version)
+  from layout_versions
+ where organization_id = $1 and layout_id = $2 and version <> $3 and geometry_etag is not null;
 
 -- name: find_active_version
 select version

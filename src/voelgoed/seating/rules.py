@@ -12,7 +12,10 @@ from voelgoed.seating import adjacency
 from voelgoed.seating.faults import FaultCode, Faults, LayoutInvalid
 from voelgoed.seating.model import (
     COMPANIONS_PER_SPACE_MAX,
+    COORDINATE_MAX,
     GROUPS_PER_ZONE_MAX,
+    NUMBER_MAX,
+    POSITION_MAX,
     ROWS_PER_ZONE_MAX,
     SEATS_MAX,
     SEATS_PER_GROUP_MAX,
@@ -144,8 +147,27 @@ def _check_seats(layout: Layout, faults: Faults, paths: Paths) -> dict[str, Plac
                 message = f"{shown(seat.label)} is the label of another seat of the row as well."
                 faults.add(paths.seat(place, "label"), FaultCode.DUPLICATE_SEAT_LABEL, message)
             labels.add(seat.label)
+            if not (
+                0 <= seat.position <= POSITION_MAX
+                and 0 <= seat.number <= NUMBER_MAX
+                and -COORDINATE_MAX <= seat.x <= COORDINATE_MAX
+                and -COORDINATE_MAX <= seat.y <= COORDINATE_MAX
+            ):
+                _tell_numbers(seat, place, faults, paths)
         _check_positions(zone, row, seats, faults, paths)
     return codes
+
+
+def _tell_numbers(seat: Seat, place: Place, faults: Faults, paths: Paths) -> None:
+    """Which of a seat's numbers is out of range. A document's are looked at as it is read, all others here."""
+    for key, value, low, high in (
+        ("position", seat.position, 0, POSITION_MAX),
+        ("number", seat.number, 0, NUMBER_MAX),
+        ("x", seat.x, -COORDINATE_MAX, COORDINATE_MAX),
+        ("y", seat.y, -COORDINATE_MAX, COORDINATE_MAX),
+    ):
+        if not low <= value <= high:
+            faults.add(paths.seat(place, key), FaultCode.OUT_OF_RANGE, f"{value} is not between {low} and {high}.")
 
 
 def _check_positions(zone: int, row: int, seats: tuple[Seat, ...], faults: Faults, paths: Paths) -> None:

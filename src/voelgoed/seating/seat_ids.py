@@ -49,13 +49,14 @@ def zone_serial(layout_id: LayoutId, found: UUID) -> int | None:
     return serial - _ZONE_BIT if serial is not None and serial > _ZONE_BIT else None
 
 
-def assign_serials(codes: Iterable[str], known: Mapping[str, int]) -> dict[str, int]:
+def assign_serials(codes: Iterable[str], known: Mapping[str, int], last: int | None = None) -> dict[str, int]:
     """The serial of each code: the one it has, or the next that nobody ever had.
 
-    `known` holds every code the layout ever had, also those of earlier versions that are gone: that is what keeps a
-    number from being given twice. New numbers follow the order of the codes.
+    `last` is the last number that was ever given; without it `known` must hold every code the layout ever had, also
+    those of earlier versions that are gone. New numbers follow the order of the codes.
     """
-    last = max(known.values(), default=0)
+    if last is None:
+        last = max(known.values(), default=0)
     serials: dict[str, int] = {}
     for code in codes:
         assert code not in serials

@@ -25,6 +25,7 @@ from voelgoed.seating.model import (
     SEAT_LABEL_CHARS_MAX,
     SEATS_MAX,
     SEATS_PER_ROW_MAX,
+    SHAPES_MAX,
     TIER_CHARS_MAX,
     ZONE_CODE_CHARS_MAX,
     ZONES_MAX,
@@ -131,6 +132,10 @@ def check_spec(spec: Spec) -> Faults:
     check_text(spec.name, "name", NAME_CHARS_MAX, faults)
     if len(spec.description or "") > DESCRIPTION_CHARS_MAX:
         faults.add("description", FaultCode.TOO_LONG, f"{DESCRIPTION_CHARS_MAX} characters are allowed.")
+    if "\0" in (spec.description or ""):
+        faults.add("description", FaultCode.NOT_PRINTABLE, "It has a character that cannot be stored.")
+    if len(spec.shapes) > SHAPES_MAX:
+        faults.add("shapes", FaultCode.TOO_MANY, f"{len(spec.shapes)} shapes; {SHAPES_MAX} are allowed.")
     if not 1 <= len(spec.blocks) <= ZONES_MAX:
         message = f"{len(spec.blocks)} blocks; 1 to {ZONES_MAX} are allowed."
         faults.add("blocks", FaultCode.OUT_OF_RANGE, message)

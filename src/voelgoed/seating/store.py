@@ -74,6 +74,7 @@ async def save_layout(conn: Conn, lineage: Lineage) -> None:
         lineage.organization_id,
         lineage.id,
         lineage.version_last,
+        lineage.serial_last,
         _json(lineage.zone_serials),
     )
 
@@ -82,8 +83,10 @@ async def name_layout(conn: Conn, organization_id: OrganizationId, layout_id: La
     await conn.execute(Q["name_layout"], organization_id, layout_id, name)
 
 
-async def list_serials(conn: Conn, organization_id: OrganizationId, layout_id: LayoutId) -> dict[str, int]:
-    rows = await conn.fetch(Q["list_serials"], organization_id, layout_id)
+async def find_serials(
+    conn: Conn, organization_id: OrganizationId, layout_id: LayoutId, codes: Sequence[str]
+) -> dict[str, int]:
+    rows = await conn.fetch(Q["find_serials"], organization_id, layout_id, BETWEEN.join(codes))
     return {row["seat_code"]: row["serial"] for row in rows}
 
 
@@ -183,6 +186,13 @@ async def list_versions(
 ) -> list[Version]:
     rows = await conn.fetch(Q["list_versions"], organization_id, layout_id, before, limit)
     return [Version(**dict(row) | {"status": VersionStatus(row["status"])}) for row in rows]
+
+
+async def find_latest_version(
+    conn: Conn, organization_id: OrganizationId, layout_id: LayoutId, *, but: int
+) -> int | None:
+    found: int | None = await conn.fetchval(Q["find_latest_version"], organization_id, layout_id, but)
+    return found
 
 
 async def find_active_version(conn: Conn, organization_id: OrganizationId, layout_id: LayoutId) -> int | None:

@@ -39,16 +39,21 @@ class Studio:
         self._turn = asyncio.Semaphore(HEAVY_AT_ONCE)
         self._waiting = 0
 
-    async def work(self, work: Callable[[], T]) -> T:
-        """Do what keeps a processor busy for seconds: in a thread, one at a time. A crowd is refused, not kept."""
-        if self._waiting >= HEAVY_WAITING_MAX:
+    async def work(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
+        """Do what keeps a processor busy for seconds: in a thread, one at a time. A crowd is refused, not kept.
+
+        What belongs to something that has begun already is never refused.
+        """
+        if self._waiting >= HEAVY_WAITING_MAX and not is_begun:
             raise Busy
         self._waiting += 1
         try:
-            async with self._turn:
-                return await asyncio.to_thread(work)
+            await self._turn.acquire()
         finally:
             self._waiting -= 1
+        doing = asyncio.ensure_future(asyncio.to_thread(work))
+        doing.add_done_callback(lambda _: self._turn.release())  # whoever leaves early: the thread goes on to its end
+        return await asyncio.shield(doing)
 
     async def settle(self) -> None:
         """Wait until what was found is in Redis as well."""

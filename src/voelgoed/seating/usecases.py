@@ -138,13 +138,16 @@ async def import_version(
     written: Format,
     *,
     is_dry_run: bool,
+    is_odd_even: bool = False,
     once: Once | None,
 ) -> Stored:
     """Add a version to a layout from a file. A sheet of seats is read into the latest version's zones."""
     require(call.actor, Action.CHANGE_LAYOUTS)
+    if not is_dry_run and (done := await _recalled(studio, call, once)):
+        return Stored(layout=await _loaded(studio, call.organization_id, done.layout_id, done.version), version=done)
     if written is Format.CSV:
         base = await _latest(studio, call.organization_id, layout_id)
-        layout = await studio.work(lambda: read_seats(data, base))
+        layout = await studio.work(lambda: read_seats(data, base, is_odd_even=is_odd_even))
     else:
         layout = await studio.work(lambda: READERS[written](data))
     if is_dry_run:
@@ -152,8 +155,6 @@ async def import_version(
             venue_id = await _lineage_venue(conn, call.organization_id, layout_id)
             await require_venue_room(conn, call.organization_id, venue_id, seats=layout.total_capacity)
         return Stored(layout=layout, version=None)
-    if done := await _recalled(studio, call, once):
-        return Stored(layout=layout, version=done)
     made = await versions.create_version(
         studio, call.organization_id, layout_id, layout, by=Teller.of(call), at_end=_remembering(call, once)
     )

@@ -20,7 +20,7 @@ from voelgoed.events.model import Teller
 from voelgoed.ids import OrganizationId, new_id
 from voelgoed.journal.recording import record
 from voelgoed.seating import geometry, seat_ids, store
-from voelgoed.seating.model import VERSION_MOVES, Layout, LayoutId, Lineage, Version, VersionStatus
+from voelgoed.seating.model import VERSION_MOVES, Layout, LayoutId, Lineage, Seat, Version, VersionStatus
 from voelgoed.seating.ordinals import ordinals
 from voelgoed.seating.refusals import LayoutMoveRefused, LayoutNotFound
 from voelgoed.seating.store import SeatColumns, VersionKey
@@ -50,13 +50,10 @@ async def create_layout(
     at_end: AtEnd | None = None,
     on_progress: OnProgress | None = None,
 ) -> Version:
-    """Begin a layout with its first version."""
+    """Begin a layout with its first version; without one there is no layout."""
     layout_id = LayoutId(new_id())
-    async with studio.db.transaction(organization_id) as conn:
-        await require_venue_room(conn, organization_id, venue_id, seats=layout.total_capacity)
-        await store.add_layout(conn, organization_id, layout_id, venue_id, layout.name)
-    return await create_version(
-        studio, organization_id, layout_id, layout, by=by, at_end=at_end, on_progress=on_progress
+    return await _create(
+        studio, organization_id, layout_id, layout, by=by, venue_id=venue_id, at_end=at_end, on_progress=on_progress
     )
 
 
@@ -74,36 +71,51 @@ async def create_version(
 
     `at_end` is called in the transaction that makes it whole, so that a memory of it commits with it.
     """
+    return await _create(studio, organization_id, layout_id, layout, by=by, at_end=at_end, on_progress=on_progress)
+
+
+async def _create(
+    studio: Studio,
+    organization_id: OrganizationId,
+    layout_id: LayoutId,
+    layout: Layout,
+    *,
+    by: Teller,
+    venue_id: UUID | None = None,
+    at_end: AtEnd | None,
+    on_progress: OnProgress | None,
+) -> Version:
     db = studio.db
-    async with db.transaction(organization_id) as conn:
-        draft, lineage = await _begin(conn, organization_id, layout_id, layout)
-        # One keeps this processor busy, the other PostgreSQL's.
-        rendering = asyncio.create_task(studio.work(lambda: _rendered(draft)))
-        try:
-            await _enter(conn, draft, lineage, by)
-        except BaseException:
-            await _stop(rendering)
-            raise
+    rendering: asyncio.Task[bytes] | None = None
+    key: VersionKey | None = None
     try:
+        async with db.transaction(organization_id) as conn:
+            if venue_id is not None:
+                await require_venue_room(conn, organization_id, venue_id, seats=layout.total_capacity)
+                await store.add_layout(conn, organization_id, layout_id, venue_id, layout.name)
+            draft, lineage = await _begin(conn, organization_id, layout_id, layout)
+            # One keeps this processor busy, the other PostgreSQL's.
+            rendering = asyncio.create_task(studio.work(lambda: _rendered(draft), is_begun=True))
+            await _enter(conn, draft, lineage, by)
+        key = draft.key
         await _write_seats(db, draft, on_progress)
         return await _finish(db, draft, await rendering, by, at_end)
     except BaseException:
-        await _stop(rendering)
-        await _abandon(db, draft.key)
+        if rendering:
+            rendering.cancel()
+            await asyncio.gather(rendering, return_exceptions=True)  # no failure that nobody has looked at
+        if key:
+            await _abandon(db, key)
         raise
 
 
 async def load(conn: Conn, key: VersionKey) -> Layout:
     """A version as it was stored, to the last seat."""
     version = await find(conn, key)
-    return Layout(
-        name=version.name,
-        description=version.description,
-        zones=store.built(
-            await store.list_zones(conn, key), await store.list_seats(conn, key), await store.list_groups(conn, key)
-        ),
-        shapes=await store.get_shapes(conn, key),
-    )
+    rows = await store.list_zones(conn, key), await store.list_seats(conn, key), await store.list_groups(conn, key)
+    zones = await asyncio.to_thread(store.built, *rows)  # a hall is a second's work for one processor
+    shapes = await store.get_shapes(conn, key)
+    return Layout(name=version.name, description=version.description, zones=zones, shapes=shapes)
 
 
 async def find(conn: Conn, key: VersionKey) -> Version:
@@ -164,13 +176,14 @@ async def _begin(
     if lineage is None:
         raise LayoutNotFound
     await require_venue_room(conn, organization_id, lineage.venue_id, seats=layout.total_capacity)
-    known = await store.list_serials(conn, organization_id, layout_id)
-    serials = seat_ids.assign_serials((seat.code for _, _, seat in layout.seats()), known)
+    codes = [seat.code for _, _, seat in layout.seats()]
+    known = await store.find_serials(conn, organization_id, layout_id, codes)
+    serials = await asyncio.to_thread(seat_ids.assign_serials, codes, known, lineage.serial_last)
     return _Draft(
         (organization_id, layout_id, lineage.version_last + 1),
         layout,
         serials,
-        seat_ids.assign_serials((zone.code for zone in layout.zones), lineage.zone_serials),
+        seat_ids.assign_serials([zone.code for zone in layout.zones], lineage.zone_serials),
         [code for code in serials if code not in known],
     ), lineage
 
@@ -182,7 +195,8 @@ async def _enter(conn: Conn, draft: _Draft, lineage: Lineage, by: Teller) -> Non
         first = draft.serials[draft.new_codes[0]]
         await store.add_serials(conn, organization_id, layout_id, draft.new_codes, first=first)
     kept = {**lineage.zone_serials, **draft.zone_serials}
-    await store.save_layout(conn, replace(lineage, version_last=number, zone_serials=kept))
+    last = lineage.serial_last + len(draft.new_codes)
+    await store.save_layout(conn, replace(lineage, version_last=number, serial_last=last, zone_serials=kept))
     await store.add_version(conn, draft.key, draft.layout, created_by=by.actor_id)
     zones = draft.layout.zones
     ids = [seat_ids.zone_id(layout_id, draft.zone_serials[zone.code]) for zone in zones]
@@ -192,14 +206,7 @@ async def _enter(conn: Conn, draft: _Draft, lineage: Lineage, by: Teller) -> Non
 async def _write_seats(db: Database, draft: _Draft, on_progress: OnProgress | None) -> None:
     """Write seats and groups, a short transaction for each piece."""
     key, layout = draft.key, draft.layout
-    numbered = ordinals(layout)
-    seats = [seat for _, _, seat in layout.seats()]
-    columns = SeatColumns(
-        serials=list(draft.serials.values()),
-        zone_ordinals=[place for place, zone in enumerate(layout.zones) for _ in range(zone.seat_count)],
-        row_ordinals=[place for zone in layout.zones for place, row in enumerate(zone.rows) for _ in row.seats],
-        companions_of=[numbered[seat.companion_of] if seat.companion_of else None for seat in seats],
-    )
+    numbered, seats, columns = await asyncio.to_thread(_columns, draft)
     prefix = seat_ids.id_prefix(key[1])
     for first in range(0, len(seats), SEATS_PER_PIECE):
         piece = seats[first : first + SEATS_PER_PIECE]
@@ -217,6 +224,23 @@ async def _write_seats(db: Database, draft: _Draft, on_progress: OnProgress | No
             await store.add_groups(conn, key, groups)
 
 
+def _columns(draft: _Draft) -> tuple[dict[str, int], list[Seat], SeatColumns]:
+    """The seats in the order of their ordinals, and what is written beside them."""
+    layout = draft.layout
+    numbered = ordinals(layout)
+    seats = [seat for _, _, seat in layout.seats()]
+    return (
+        numbered,
+        seats,
+        SeatColumns(
+            serials=list(draft.serials.values()),
+            zone_ordinals=[place for place, zone in enumerate(layout.zones) for _ in range(zone.seat_count)],
+            row_ordinals=[place for zone in layout.zones for place, row in enumerate(zone.rows) for _ in row.seats],
+            companions_of=[numbered[seat.companion_of] if seat.companion_of else None for seat in seats],
+        ),
+    )
+
+
 async def _finish(db: Database, draft: _Draft, made: bytes, by: Teller, at_end: AtEnd | None) -> Version:
     """Make the version whole, and tell of it."""
     layout = draft.layout
@@ -228,9 +252,11 @@ async def _finish(db: Database, draft: _Draft, made: bytes, by: Teller, at_end: 
         version = await store.finish_version(conn, draft.key, made, etag)
         if version is None:
             raise Busy  # it took so long that it was taken for one that was broken off
-        await store.name_layout(conn, organization_id, layout_id, layout.name)
+        before = await store.find_latest_version(conn, organization_id, layout_id, but=number)
+        if before is None or number > before:  # a lineage goes by the name of its latest version
+            await store.name_layout(conn, organization_id, layout_id, layout.name)
         about: dict[str, object] = {
-            "version_before": number - 1 or None,
+            "version_before": before,
             "version_after": number,
             "name": layout.name,
             "seat_count": layout.seat_count,
@@ -255,12 +281,6 @@ async def _tell(
     told = {"venue_id": str(lineage.venue_id), "layout_id": str(lineage.id), **about}
     await record(conn, by.fact(kind, lineage.organization_id, told, reason=reason))
     log.info(kind, org_id=str(lineage.organization_id), reason=reason, actor_type=by.actor_type, **told)
-
-
-async def _stop(rendering: asyncio.Task[bytes]) -> None:
-    """Wait for nothing more, and leave no failure that nobody has looked at."""
-    rendering.cancel()
-    await asyncio.gather(rendering, return_exceptions=True)
 
 
 def _rendered(draft: _Draft) -> bytes:

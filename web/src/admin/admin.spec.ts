@@ -1,11 +1,11 @@
-import { cleanup, fireEvent, render, screen, within } from '@testing-library/svelte';
+import { cleanup, fireEvent, render, screen, waitFor, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import App from '../App.svelte';
 import { i18n } from '../i18n/i18n.svelte.ts';
 import { router } from '../lib/router.svelte.ts';
 import { session } from '../lib/session.svelte.ts';
 import { account, forgetCookies, problem, serve } from '../test/server.ts';
-import { makeEvent, VENUE } from './sample.ts';
+import { makeEvent, UNDATED, VENUE } from './sample.ts';
 import type { EventView } from './model.ts';
 
 class Silent extends EventTarget {
@@ -98,7 +98,7 @@ describe('behind the scenes', () => {
 describe('the list of events', () => {
 	const events: EventView[] = [
 		makeEvent({ id: '1', name: 'Somerkonsert', sale_state: 'over', on_sale: false }),
-		makeEvent({ id: '2', name: 'Fées', status: 'postponed', on_sale: false, effective_start_at: '2027-02-01T17:00:00Z' }),
+		makeEvent({ id: '2', name: 'Fées', ...UNDATED, start_at: '2027-02-01T17:00:00Z' }),
 		makeEvent({ id: '3', name: 'Konsep', status: 'draft', on_sale: false, effective_start_at: '2027-05-01T17:00:00Z' }),
 	];
 	// The server is asked for two parts; the test answers the first with everything and the second with nothing.
@@ -106,6 +106,8 @@ describe('the list of events', () => {
 		const answers = [first, []];
 		return { 'GET /api/admin/events': () => listed(answers.shift() ?? []) };
 	};
+	const asked = () =>
+		vi.mocked(fetch).mock.calls.map(([input]) => new URL((input as Request).url)).filter(({ pathname }) => pathname === '/api/admin/events');
 	const rows = () => main().getAllByRole('link', { name: /Die Skouburg/ });
 	const names = () => rows().map((row) => row.querySelector('b')?.textContent);
 
@@ -118,18 +120,65 @@ describe('the list of events', () => {
 			expect.stringContaining('SomerkonsertPublished, but its sale is over.'),
 		]);
 		expect(names()).toEqual(['Fées', 'Somerkonsert', 'Konsep']);
+		expect(rows()[0]?.textContent).toContain('No new date yet · Die Skouburg');
 	});
 
-	it('filters by status with counts, and by name without minding accents', async () => {
+	it('filters by status with counts', async () => {
 		await open('/passievol/admin', 'staff', replies(events));
 		await fireEvent.click(await screen.findByRole('button', { name: 'Draft 1' }));
 		expect(names()).toEqual(['Konsep']);
 		await fireEvent.click(screen.getByRole('button', { name: 'All 3' }));
+		expect(names()).toHaveLength(3);
+		expect(screen.queryByRole('button', { name: /Ended/ })).toBeNull();
+	});
 
-		await fireEvent.input(screen.getByRole('searchbox'), { target: { value: 'fee' } });
+	it('counts only what is all there', async () => {
+		const answers = [listed(events, 'next'), listed([makeEvent({ id: '4', name: 'Verby', status: 'ended', verbs: [] })])];
+		await open('/passievol/admin', 'owner', { 'GET /api/admin/events': () => answers.shift() ?? listed([]) });
+
+		expect(await screen.findByRole('button', { name: 'Ended 1' })).toBeTruthy();
+		// A page that nobody has asked for may have more of them, or the first live one.
+		for (const name of ['All', 'Draft', 'Live']) expect(screen.getByRole('button', { name })).toBeTruthy();
+		await fireEvent.click(screen.getByRole('button', { name: 'Load more' }));
+		expect(await screen.findByRole('button', { name: 'All 4' })).toBeTruthy();
+		expect(screen.queryByRole('button', { name: /Live/ })).toBeNull();
+	});
+
+	it('asks the server for a name, also among the archived, and counts what it found', async () => {
+		const answers = [events, [], [events[1]], [], [makeEvent({ id: '9', name: 'Ou Fees', status: 'archived', verbs: [] })]];
+		await open('/passievol/admin', 'staff', { 'GET /api/admin/events': () => listed((answers.shift() ?? []) as object[]) });
+		await screen.findByRole('button', { name: 'All 3' });
+		await fireEvent.input(screen.getByRole('searchbox'), { target: { value: ' fée ' } });
+
+		await screen.findByRole('button', { name: 'All 1' });
 		expect(names()).toEqual(['Fées']);
+		// What needs somebody is not a matter of what is looked for.
+		expect(within(screen.getByRole('region', { name: /Needs attention/ })).getAllByRole('link')).toHaveLength(2);
+		await fireEvent.click(screen.getByRole('button', { name: 'Archived' }));
+		await waitFor(() => expect(names()).toEqual(['Ou Fees']));
+		expect(asked().map(({ searchParams }) => searchParams.get('q'))).toEqual([null, null, 'fée', 'fée', 'fée']);
+	});
+
+	it('says so when nothing has the name, and shows everything again when nothing is looked for', async () => {
+		await open('/passievol/admin', 'staff', replies(events));
+		await screen.findByRole('button', { name: 'All 3' });
 		await fireEvent.input(screen.getByRole('searchbox'), { target: { value: 'nothing' } });
-		expect(screen.getByText(/No event in this list has that name/)).toBeTruthy();
+		expect(await screen.findByText(/No event in this list has that name/)).toBeTruthy();
+		await fireEvent.input(screen.getByRole('searchbox'), { target: { value: '' } });
+
+		expect(names()).toHaveLength(3);
+	});
+
+	it('says what went wrong with a search, and tries again', async () => {
+		const answers = [() => listed(events), () => listed([]), () => problem('busy', 503), () => problem('busy', 503)];
+		await open('/passievol/admin', 'owner', { 'GET /api/admin/events': () => (answers.shift() ?? (() => listed([])))() });
+		await screen.findByRole('button', { name: 'All 3' });
+		await fireEvent.input(screen.getByRole('searchbox'), { target: { value: 'fee' } });
+		expect((await screen.findByRole('alert')).textContent).toContain('very busy');
+		expect(screen.queryByText(/has that name/)).toBeNull();
+		await fireEvent.click(screen.getByRole('button', { name: 'Try again' }));
+
+		expect(await screen.findByText(/No event in this list has that name/)).toBeTruthy();
 	});
 
 	it('asks for the archive only when it is wanted', async () => {
@@ -213,19 +262,81 @@ describe('an event', () => {
 		expect(asked.some(({ what }) => what.startsWith('POST'))).toBe(false);
 	});
 
-	it('explains that somebody else was faster, and shows what they did', async () => {
+	it('explains in the dialog that somebody else was faster, and takes back what cannot be done any more', async () => {
 		const answers = [makeEvent(), makeEvent({ status: 'cancelled', verbs: ['archive'], version: 4, on_sale: false })];
 		await open(path, 'owner', {
 			[`GET /api/admin/events/${ID}`]: () => one(answers.shift() ?? makeEvent()),
 			[`POST /api/admin/events/${ID}/go-live`]: () => problem('event_changed', 409),
 		});
 		await fireEvent.click(await screen.findByRole('button', { name: 'Go live' }));
-		await fireEvent.click(within(screen.getByRole('dialog')).getByRole('button', { name: 'Go live' }));
+		const dialog = within(screen.getByRole('dialog'));
+		await fireEvent.click(dialog.getByRole('button', { name: 'Go live' }));
 
-		expect(await screen.findByText(/Somebody else was faster/)).toBeTruthy();
-		expect(screen.getByText(/It is now: Cancelled\./)).toBeTruthy();
-		expect(screen.queryByRole('dialog')).toBeNull();
+		const told = (await dialog.findByText(/Somebody else was faster/)).closest('.note');
+		expect(told?.textContent).toContain('It is now: Cancelled.');
+		expect(told?.textContent).toContain('this cannot be done any more');
+		await waitFor(() => expect(document.activeElement === told).toBe(true));
+		expect(dialog.queryByRole('button', { name: 'Go live' })).toBeNull();
+		await fireEvent.click(dialog.getByRole('button', { name: 'Close' }));
+		await waitFor(() => expect(screen.queryByRole('dialog')).toBeNull());
+		expect(screen.queryByText(/Somebody else was faster/)).toBeNull();
 		expect(screen.queryByRole('button', { name: 'Go live' })).toBeNull();
+	});
+
+	it('decides about the event as it was when the dialog was opened, whatever the feed tells meanwhile', async () => {
+		const answers = [makeEvent(), makeEvent({ name: 'Boemeltrein', version: 4 })];
+		const after = makeEvent({ name: 'Boemeltrein', status: 'live', verbs: ['end'], version: 5 });
+		const asked = await open(path, 'owner', {
+			[`GET /api/admin/events/${ID}`]: () => one(answers.shift() ?? makeEvent({ name: 'Boemeltrein', version: 4 })),
+			// The server's own rule: only what was seen can be changed.
+			[`POST /api/admin/events/${ID}/postpone`]: () =>
+				asked.at(-1)?.headers.get('If-Match') === '"4"' ? one(after) : problem('event_changed', 409),
+		});
+		await fireEvent.click(await screen.findByRole('button', { name: 'Postpone' }));
+		const dialog = within(screen.getByRole('dialog'));
+		await fireEvent.input(dialog.getByLabelText('Why'), { target: { value: 'The roof leaks' } });
+		Silent.all[0]?.say('event_updated', { event_id: ID, version: 4 });
+		await heading('Boemeltrein');
+		expect(dialog.getByRole('heading', { name: /Die Laaste Boemeltrein/ })).toBeTruthy();
+		await fireEvent.click(dialog.getByRole('button', { name: 'Postpone it' }));
+
+		const sent = () => asked.filter(({ what }) => what.endsWith('/postpone')).map(({ headers }) => headers.get('If-Match'));
+		expect((await dialog.findByText(/Somebody else was faster/)).closest('.note')?.textContent).toContain('Changed: name.');
+		expect(sent()).toEqual(['"3"']);
+		// Told what is different, they may still want it; what they typed is still there.
+		expect((dialog.getByLabelText('Why') as HTMLTextAreaElement).value).toBe('The roof leaks');
+		const again = dialog.getByRole('button', { name: 'Postpone it' });
+		await waitFor(() => expect(again.getAttribute('aria-disabled')).toBe('false'));
+		await fireEvent.click(again);
+		await waitFor(() => expect(screen.queryByRole('dialog') === null).toBe(true));
+		expect(sent()).toEqual(['"3"', '"4"']);
+	});
+
+	it('shows no date where there is none, and the doors as the server says', async () => {
+		const reason = { postponement_reason: 'weather', settings: { doors_open_minutes_before: 60 } };
+		await open(path, 'owner', get(makeEvent({ ...UNDATED, ...reason })));
+		await heading('Die Laaste Boemeltrein');
+		const facts = within(screen.getByRole('region', { name: 'What it is' }));
+		expect(facts.getByText('Takes place').nextElementSibling?.textContent).toMatch(/^\s*No new date yet\s*It was to be Fri 12 Mar 2027/);
+		expect(facts.getByText(/Bad weather/)).toBeTruthy();
+		expect(facts.queryByText(/Doors/)).toBeNull();
+		cleanup();
+
+		await open(path, 'owner', get(makeEvent({ doors_at: '2027-03-12T16:45:00Z' })));
+		expect(await screen.findByText('Doors open at 18:45')).toBeTruthy();
+	});
+
+	it('offers to edit exactly what the server says, whoever asks', async () => {
+		await open(path, 'staff', get(makeEvent({ verbs: [], editable_fields: ['description', 'capacity'] })));
+		await fireEvent.click(await screen.findByRole('button', { name: 'Edit' }));
+		await screen.findByLabelText(/Description/);
+
+		expect(screen.getByLabelText(/Capacity/)).toBeTruthy();
+		expect(screen.queryByLabelText(/Begins|Sale ends/)).toBeNull();
+		cleanup();
+		await open(path, 'owner', get(makeEvent({ editable_fields: [] })));
+		await heading('Die Laaste Boemeltrein');
+		expect(screen.queryByRole('button', { name: 'Edit' })).toBeNull();
 	});
 
 	it('does not take the echo of its own deed for news', async () => {
@@ -282,7 +393,7 @@ describe('an event', () => {
 	});
 
 	it('keeps the journal and the lifecycle from staff', async () => {
-		const asked = await open(path, 'staff', get(makeEvent()));
+		const asked = await open(path, 'staff', get(makeEvent({ verbs: [] })));
 
 		expect(await screen.findByText(/Administrators and owners publish/)).toBeTruthy();
 		expect(screen.queryByRole('button', { name: 'Cancel' })).toBeNull();

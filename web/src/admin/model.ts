@@ -1,4 +1,4 @@
-// What the organiser's pages know of events: how each status looks, what needs somebody, what may be edited.
+// What the organiser's pages know of events: where each status leads, what needs somebody, what can be done.
 import type { Schemas } from '../api/client.ts';
 import type { Rights } from './rights.ts';
 
@@ -12,7 +12,7 @@ export type Deed = Verb | 'change-venue' | 'delete';
 
 export const STATUSES: readonly Status[] = ['draft', 'published', 'live', 'postponed', 'ended', 'cancelled', 'archived'];
 
-/** Where each status leads. Drawn from this; what can be done to an event is said by the server. */
+/** Where each status leads, as docs/states/event.md says. Drawn from this; what can be done is said by the server. */
 export const EDGES: Readonly<Record<Status, readonly Status[]>> = {
 	draft: ['published', 'archived'],
 	published: ['live', 'postponed', 'cancelled', 'draft'],
@@ -23,31 +23,28 @@ export const EDGES: Readonly<Record<Status, readonly Status[]>> = {
 	archived: [],
 };
 
+/** Postponed, and nobody knows yet until when. */
+export function isUndated(event: EventView): boolean {
+	return event.effective_start_at === null;
+}
+
 export type Attention = 'undated' | 'unsold' | 'overrun';
 
 /** Why somebody should look at an event now; null when nobody need. */
 export function attention(event: EventView, now: number): Attention | null {
-	if (event.status === 'postponed' && event.rescheduled_at === null) return 'undated';
-	if (event.status === 'live' && Date.parse(event.effective_end_at) <= now) return 'overrun';
+	if (isUndated(event)) return 'undated';
+	if (event.status === 'live' && Date.parse(event.effective_end_at ?? '') <= now) return 'overrun';
 	return event.status === 'published' && event.sale_state === 'over' ? 'unsold' : null;
 }
 
-const WORDS: readonly string[] = ['name', 'slug', 'description', 'settings'];
-
-/** The fields that this person may change of this event now. */
-export function freeFields(event: EventView, rights: Rights): ReadonlySet<string> {
-	if (!rights.change) return new Set();
-	const free = event.editable_fields;
-	return new Set(rights.lead || event.status === 'draft' ? free : free.filter((name) => WORDS.includes(name)));
-}
-
-const MOVABLE: readonly Status[] = ['published', 'postponed'];
-
-/** What this person may do to this event, the most likely first and what cannot be taken back last. */
+/**
+ * What this person may do to this event, the most likely first and what cannot be taken back last. The server says which
+ * verbs; whoever may give an event another date may also give it another place, and a draft is deleted by those who lead.
+ */
 export function deedsOf(event: EventView, rights: Rights): Deed[] {
-	if (!rights.lead) return [];
-	const moves: Deed[] = MOVABLE.includes(event.status) ? ['change-venue'] : [];
-	const offered: Deed[] = [...event.verbs, ...moves, ...(event.status === 'draft' ? (['delete'] as const) : [])];
+	const offered: Deed[] = [...event.verbs];
+	if (event.verbs.includes('reschedule')) offered.push('change-venue');
+	if (event.status === 'draft' && rights.lead) offered.push('delete');
 	return ORDER.filter((deed) => offered.includes(deed));
 }
 
@@ -68,8 +65,10 @@ const ORDER: readonly Deed[] = [
 export function forwardOf(event: EventView): Deed | null {
 	if (event.status === 'draft') return 'publish';
 	if (event.status !== 'postponed') return null;
-	return event.rescheduled_at === null ? 'reschedule' : 'publish';
+	return isUndated(event) ? 'reschedule' : 'publish';
 }
+
+export const isDangerous = (deed: Deed): boolean => deed === 'cancel' || deed === 'delete';
 
 /** What differs between two states of an event, by the names under which the page speaks of it. */
 export const ASPECTS = {

@@ -40,13 +40,26 @@ export function makeEvent(over: Partial<EventView> = {}): EventView {
 		venue: { id: VENUE.id, name: VENUE.name, slug: VENUE.slug, timezone: VENUE.timezone },
 		effective_start_at: '2027-03-12T17:30:00Z',
 		effective_end_at: '2027-03-12T20:00:00Z',
+		doors_at: null,
 		days: ['2027-03-12'],
 		on_sale: true,
 		sale_state: 'open',
 		scanning: 'test',
 		is_shown: true,
 		verbs: ['unpublish', 'go-live', 'cancel', 'postpone', 'reschedule'],
-		editable_fields: ['capacity', 'description', 'end_at', 'name', 'settings', 'slug', 'start_at'],
+		editable_fields: ['capacity', 'description', 'name', 'settings', 'slug'],
 		...over,
 	};
 }
+
+/** Postponed, and nobody knows until when. */
+export const UNDATED: Partial<EventView> = {
+	status: 'postponed',
+	effective_start_at: null,
+	effective_end_at: null,
+	days: [],
+	on_sale: false,
+	sale_state: 'suspended',
+	scanning: 'none',
+	verbs: ['publish', 'go-live', 'cancel', 'reschedule'],
+};

@@ -1308,7 +1308,7 @@ export interface paths {
         };
         /**
          * List Organization Events
-         * @description An organization's events, whatever their status.
+         * @description An organization's events, but for its drafts: nobody outside knows of those.
          */
         get: operations["list_organization_events_api_platform_orgs__org_id__events_get"];
         put?: never;
@@ -1585,6 +1585,10 @@ export interface components {
         Data_OrganizationView_: {
             data: components["schemas"]["OrganizationView"];
         };
+        /** Data[PlatformEventView] */
+        Data_PlatformEventView_: {
+            data: components["schemas"]["PlatformEventView"];
+        };
         /** Data[PolicyView] */
         Data_PolicyView_: {
             data: components["schemas"]["PolicyView"];
@@ -1653,7 +1657,8 @@ export interface components {
          * EventCard
          * @description What a list tells of an event. Times are moments; `venue.timezone` says how a clock there shows them.
          *
-         *     `starts_at` and `ends_at` are when it takes place as things stand; with a `notice` that is not what was announced.
+         *     It takes place from `effective_start_at` to `effective_end_at`: null while it is postponed without a date. `start_at`
+         *     and `end_at` are what was announced; with a `notice` they hold no longer.
          */
         EventCard: {
             /**
@@ -1666,16 +1671,10 @@ export interface components {
             /** Name */
             name: string;
             status: components["schemas"]["Status"];
-            /**
-             * Starts At
-             * Format: date-time
-             */
-            starts_at: string;
-            /**
-             * Ends At
-             * Format: date-time
-             */
-            ends_at: string;
+            /** Effective Start At */
+            effective_start_at: string | null;
+            /** Effective End At */
+            effective_end_at: string | null;
             /** Doors At */
             doors_at: string | null;
             /** Days */
@@ -1771,16 +1770,10 @@ export interface components {
             /** Name */
             name: string;
             status: components["schemas"]["Status"];
-            /**
-             * Starts At
-             * Format: date-time
-             */
-            starts_at: string;
-            /**
-             * Ends At
-             * Format: date-time
-             */
-            ends_at: string;
+            /** Effective Start At */
+            effective_start_at: string | null;
+            /** Effective End At */
+            effective_end_at: string | null;
             /** Doors At */
             doors_at: string | null;
             /** Days */
@@ -1837,6 +1830,8 @@ export interface components {
         /**
          * EventView
          * @description An event, to its organizer. What is computed (sale, scanning, days) holds for this moment.
+         *
+         *     `verbs` and `editable_fields` are what whoever asks may do now.
          */
         EventView: {
             /**
@@ -1898,16 +1893,12 @@ export interface components {
              */
             updated_at: string;
             venue: components["schemas"]["VenueBrief"];
-            /**
-             * Effective Start At
-             * Format: date-time
-             */
-            effective_start_at: string;
-            /**
-             * Effective End At
-             * Format: date-time
-             */
-            effective_end_at: string;
+            /** Effective Start At */
+            effective_start_at: string | null;
+            /** Effective End At */
+            effective_end_at: string | null;
+            /** Doors At */
+            doors_at: string | null;
             /** Days */
             days: string[];
             /** On Sale */
@@ -2160,6 +2151,13 @@ export interface components {
         Listed_OrganizationView_: {
             /** Data */
             data: components["schemas"]["OrganizationView"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Listed[PlatformEventView] */
+        Listed_PlatformEventView_: {
+            /** Data */
+            data: components["schemas"]["PlatformEventView"][];
             /** Next Cursor */
             next_cursor: string | null;
         };
@@ -2557,6 +2555,39 @@ export interface components {
             x: number;
             /** Y */
             y: number;
+        };
+        /**
+         * PlatformEventView
+         * @description An event, to the platform: enough to know it by. What its organization writes about it is theirs.
+         */
+        PlatformEventView: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Name */
+            name: string;
+            /** Slug */
+            slug: string;
+            status: components["schemas"]["Status"];
+            /**
+             * Start At
+             * Format: date-time
+             */
+            start_at: string;
+            /**
+             * End At
+             * Format: date-time
+             */
+            end_at: string;
+            /** Rescheduled At */
+            rescheduled_at: string | null;
+            /** Rescheduled End At */
+            rescheduled_end_at: string | null;
+            /** Version */
+            version: number;
+            venue: components["schemas"]["VenueBrief"];
         };
         /**
          * PolicyBody
@@ -3378,7 +3409,7 @@ export interface components {
              * Error
              * @enum {string}
              */
-            error: "api_key_invalid" | "api_key_not_found" | "approval_required" | "body_too_large" | "body_too_slow" | "busy" | "capacity_exceeded" | "consent_needed" | "credentials_wrong" | "csrf_failed" | "cursor_invalid" | "email_taken" | "event_changed" | "event_in_use" | "event_move_refused" | "event_not_found" | "event_slug_taken" | "event_times_invalid" | "field_locked" | "gate_changed" | "gate_code_taken" | "gate_not_found" | "idempotency_key_reused" | "internal_error" | "invalid_request" | "last_owner" | "layout_invalid" | "layout_move_refused" | "layout_not_found" | "layout_spec_invalid" | "layout_too_large" | "member_not_found" | "membership_exists" | "membership_invalid" | "membership_not_found" | "method_not_allowed" | "not_found" | "organization_invalid" | "organization_not_found" | "organization_suspended" | "outcome_unknown" | "password_refused" | "permission_denied" | "rate_limited" | "replacement_invalid" | "role_change_refused" | "session_not_found" | "settings_invalid" | "slug_taken" | "timezone_unknown" | "token_invalid" | "too_many_streams" | "unauthorized" | "venue_changed" | "venue_in_use" | "venue_not_found" | "venue_slug_taken";
+            error: "api_key_invalid" | "api_key_not_found" | "approval_required" | "body_too_large" | "body_too_slow" | "busy" | "capacity_exceeded" | "consent_needed" | "credentials_wrong" | "csrf_failed" | "cursor_invalid" | "email_taken" | "event_changed" | "event_in_use" | "event_move_refused" | "event_not_found" | "event_slug_taken" | "event_times_invalid" | "field_denied" | "field_locked" | "gate_changed" | "gate_code_taken" | "gate_not_found" | "idempotency_key_reused" | "internal_error" | "invalid_request" | "last_owner" | "layout_invalid" | "layout_move_refused" | "layout_not_found" | "layout_spec_invalid" | "layout_too_large" | "member_not_found" | "membership_exists" | "membership_invalid" | "membership_not_found" | "method_not_allowed" | "not_found" | "organization_invalid" | "organization_not_found" | "organization_suspended" | "outcome_unknown" | "password_refused" | "permission_denied" | "rate_limited" | "reason_needed" | "replacement_invalid" | "role_change_refused" | "session_not_found" | "settings_invalid" | "slug_taken" | "timezone_unknown" | "token_invalid" | "too_many_streams" | "unauthorized" | "venue_changed" | "venue_in_use" | "venue_not_found" | "venue_slug_taken";
             /** Message */
             message: string;
             /** Details */
@@ -3589,7 +3620,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `organization_not_found` */
+            /** @description `organization_not_found`, `venue_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6400,6 +6431,8 @@ export interface operations {
                 status?: components["schemas"]["Status"][] | null;
                 venue_id?: string | null;
                 recurrence_group_id?: string | null;
+                q?: string | null;
+                order?: "asc" | "desc";
                 cursor?: string | null;
                 limit?: number;
             };
@@ -6750,7 +6783,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `csrf_failed`, `field_locked`, `permission_denied` */
+            /** @description `csrf_failed`, `field_denied`, `permission_denied` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6768,7 +6801,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `capacity_exceeded`, `consent_needed`, `event_changed`, `event_slug_taken` */
+            /** @description `capacity_exceeded`, `consent_needed`, `event_changed`, `event_slug_taken`, `field_locked` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6823,7 +6856,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_EventView_"];
                 };
             };
-            /** @description `body_too_slow`, `invalid_request` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6914,7 +6947,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_EventView_"];
                 };
             };
-            /** @description `body_too_slow`, `invalid_request` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7005,7 +7038,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_EventView_"];
                 };
             };
-            /** @description `body_too_slow`, `invalid_request` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7096,7 +7129,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_EventView_"];
                 };
             };
-            /** @description `body_too_slow`, `invalid_request` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7187,7 +7220,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_EventView_"];
                 };
             };
-            /** @description `body_too_slow`, `invalid_request` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7278,7 +7311,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_EventView_"];
                 };
             };
-            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7369,7 +7402,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_EventView_"];
                 };
             };
-            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7460,7 +7493,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_EventView_"];
                 };
             };
-            /** @description `body_too_slow`, `invalid_request` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7551,7 +7584,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_EventView_"];
                 };
             };
-            /** @description `body_too_slow`, `invalid_request` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9288,7 +9321,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Listed_EventView_"];
+                    "application/json": components["schemas"]["Listed_PlatformEventView_"];
                 };
             };
             /** @description `cursor_invalid`, `invalid_request` */
@@ -9362,10 +9395,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Data_EventView_"];
+                    "application/json": components["schemas"]["Data_PlatformEventView_"];
                 };
             };
-            /** @description `body_too_slow`, `invalid_request` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9454,10 +9487,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Data_EventView_"];
+                    "application/json": components["schemas"]["Data_PlatformEventView_"];
                 };
             };
-            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed` */
             400: {
                 headers: {
                     [name: string]: unknown;

@@ -1,6 +1,6 @@
 // A picture for an event that has none: one of a few drawings, chosen by what the event is and varied by who it is. The
 // same event always gives the same picture. Everything is a path on a field of 400 by 250, made to be cropped.
-import { flower } from './petals.ts';
+import { flower, randomFrom } from './petals.ts';
 
 export interface Stroke {
 	readonly d: string;
@@ -258,20 +258,4 @@ export function drawingOf({ id, category, cover }: Subject): Drawing {
 	const family = asked ?? suitable;
 	const colours = pick(PALETTES[family]);
 	return { family, ground: colours[0], strokes: DRAWINGS[family](random, colours) };
-}
-
-/** FNV-1a, then xorshift: numbers from 0 up to 1, the same ones for the same word. */
-function randomFrom(word: string): Random {
-	let state = 0x811c9dc5;
-	for (const letter of word) state = Math.imul(state ^ (letter.codePointAt(0) ?? 0), 0x01000193);
-	state ||= 1;
-	const next = () => {
-		state ^= state << 13;
-		state ^= state >>> 17;
-		state ^= state << 5;
-		return (state >>> 0) / 2 ** 32;
-	};
-	// Words that differ in one letter differ at first in a few bits only.
-	several(8, next);
-	return next;
 }

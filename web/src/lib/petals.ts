@@ -26,9 +26,9 @@ function hash(word: string): number {
 	return value;
 }
 
-/** Mulberry32: numbers from 0 up to 1, the same ones for the same seed. */
-function randomFrom(seed: number): () => number {
-	let state = seed;
+/** Mulberry32: numbers from 0 up to 1, the same ones for the same word. */
+export function randomFrom(word: string): () => number {
+	let state = hash(word);
 	return () => {
 		state = (state + 0x6d2b79f5) | 0;
 		let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
@@ -47,7 +47,7 @@ function petalPath(length: number, width: number): string {
 
 /** A flower about the origin, at most 180 from its heart to its outermost tip. */
 export function flower(word: string): Flower {
-	const random = randomFrom(hash(word));
+	const random = randomFrom(word);
 	const reach = 164 + random() * 16;
 	const start = random() * 24;
 	const twist = 10 + random() * 4;

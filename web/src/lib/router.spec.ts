@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { pathTo, pathToDesk, pathToEvent, routeOf, Router } from './router.svelte.ts';
+import { pathTo, pathToDesk, pathToEvent, pathToNewLayout, routeOf, Router } from './router.svelte.ts';
 
 const ID = '0190f6a1-7c1e-7d2a-9b1c-2f6a1c3d4e5f';
 
@@ -20,6 +20,13 @@ describe('routeOf', () => {
 		[`/passievol/admin/events/${ID}`, { name: 'admin', org: 'passievol', desk: 'events', id: ID }],
 		['/passievol/admin/venues/', { name: 'admin', org: 'passievol', desk: 'venues', id: null }],
 		[`/passievol/admin/venues/${ID}`, { name: 'admin', org: 'passievol', desk: 'venues', id: ID }],
+		[`/passievol/admin/venues/${ID}/layouts/new`, { name: 'admin', org: 'passievol', desk: 'new-layout', id: ID }],
+		[`/passievol/admin/venues/${ID}/layouts`, { name: 'missing' }],
+		['/passievol/admin/venues/new/layouts/new', { name: 'missing' }],
+		[`/passievol/admin/events/${ID}/layouts/new`, { name: 'missing' }],
+		[`/passievol/admin/layouts/${ID}`, { name: 'admin', org: 'passievol', desk: 'layouts', id: ID }],
+		['/passievol/admin/layouts', { name: 'missing' }],
+		['/passievol/admin/layouts/new', { name: 'missing' }],
 		['/passievol/admin/people', { name: 'missing' }],
 		['/passievol/admin/events/hamlet', { name: 'missing' }],
 		[`/passievol/admin/events/${ID}/more`, { name: 'missing' }],
@@ -44,6 +51,12 @@ describe('addresses', () => {
 			name: 'admin',
 			org: 'passievol',
 			desk: 'venues',
+			id: ID,
+		});
+		expect(routeOf(pathToNewLayout('passievol', ID))).toEqual({
+			name: 'admin',
+			org: 'passievol',
+			desk: 'new-layout',
 			id: ID,
 		});
 	});

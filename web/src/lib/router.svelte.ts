@@ -4,14 +4,16 @@ import { untrack } from 'svelte';
 
 const DOORS = ['sign-in', 'register', 'account', 'forgot-password', 'new-password'] as const;
 export type ScreenName = 'storefront' | 'event' | (typeof DOORS)[number];
-const DESKS = ['events', 'venues'] as const;
+const DESKS = ['events', 'venues', 'layouts'] as const;
 export type Desk = (typeof DESKS)[number];
 export type Route =
 	| { readonly name: 'home' | 'missing' }
 	| { readonly name: Exclude<ScreenName, 'event'>; readonly org: string }
 	| { readonly name: 'event'; readonly org: string; readonly slug: string }
 	/** The organiser's pages: a list, one thing of it, or, as `new`, one that is still to be made. */
-	| { readonly name: 'admin'; readonly org: string; readonly desk: Desk; readonly id: string | null };
+	| { readonly name: 'admin'; readonly org: string; readonly desk: Desk; readonly id: string | null }
+	/** A layout that is still to be made, for the venue with this id. */
+	| { readonly name: 'admin'; readonly org: string; readonly desk: 'new-layout'; readonly id: string };
 
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -33,6 +35,11 @@ export function routeOf(path: string): Route {
 /** What stands after `/{org}/admin`; the bare address is that of the events. */
 function adminRouteOf(org: string, [first = 'events', ...rest]: string[]): Route {
 	const [id = null, ...more] = rest;
+	if (first === 'venues' && id !== null && ID.test(id) && more.join('/') === 'layouts/new') {
+		return { name: 'admin', org, desk: 'new-layout', id };
+	}
+	// Layouts are listed with their venue, and begun there.
+	if (first === 'layouts' && (id === null || id === 'new')) return { name: 'missing' };
 	const desk = DESKS.find((one) => one === first);
 	const isKnown = desk && more.length === 0 && (id === null || id === 'new' || ID.test(id));
 	return isKnown ? { name: 'admin', org, desk, id } : { name: 'missing' };
@@ -56,6 +63,11 @@ export function pathToEvent(org: string, slug: string): string {
 /** The address of an organiser's page: a list, or one thing of it, or `new`. */
 export function pathToDesk(org: string, desk: Desk = 'events', id: string | null = null): string {
 	return id === null ? `/${org}/admin/${desk}` : `/${org}/admin/${desk}/${id}`;
+}
+
+/** Where a venue gets a new layout. */
+export function pathToNewLayout(org: string, venueId: string): string {
+	return `${pathToDesk(org, 'venues', venueId)}/layouts/new`;
 }
 
 export class Router {

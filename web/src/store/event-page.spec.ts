@@ -67,7 +67,7 @@ describe('the page of an event', () => {
 	});
 
 	it('shows the days of an event that lasts for some, and when it begins and ends', async () => {
-		await show({ ends_at: '2027-03-14T20:00:00Z', days: ['2027-03-12', '2027-03-13', '2027-03-14'] });
+		await show({ effective_end_at: '2027-03-14T20:00:00Z', days: ['2027-03-12', '2027-03-13', '2027-03-14'] });
 
 		expect(factOf('When')).toContain('Friday 12 – Sunday 14 March 2027');
 		expect(factOf('When')).toContain('Fri 12 Mar 2027, 19:30 – Sun 14 Mar 2027, 22:00');
@@ -85,7 +85,8 @@ describe('the page of an event', () => {
 		await show(POSTPONED);
 
 		expect(part('Uitgestel. ’n Nuwe datum is nog nie bekend nie.').textContent).toContain('Rede: Slegte weer');
-		expect(factOf('Wanneer')).toContain('Vr 12 Mrt 2027');
+		expect(part('Uitgestel. ’n Nuwe datum is nog nie bekend nie.').textContent).toContain('Vr 12 Mrt 2027');
+		expect(factOf('Wanneer')).toContain('’n Nuwe datum volg');
 	});
 });
 
@@ -104,6 +105,8 @@ describe('what has become of it', () => {
 		expect(notice.textContent).toContain('Your tickets stay valid');
 		expect(notice.textContent).toContain('Reason: Bad weather');
 		expect(factOf('When')).toContain('A new date follows');
+		expect(factOf('When')).not.toContain('2027');
+		expect(screen.getAllByText(/12 Mar 2027/)).toHaveLength(1);
 		expect(part('Tickets').textContent).toContain('Nothing is sold until there is a new date.');
 	});
 

@@ -14,7 +14,7 @@ describe('how long a list stays true', () => {
 		['a sale opens', [notYet], HOUR_MS],
 		['a sale ends', [makeCard({ sale_end_at: '2027-03-05T09:00:00Z' })], 2 * HOUR_MS],
 		['the first of them turns', [makeCard({ sale_end_at: '2027-03-05T09:00:00Z' }), notYet], HOUR_MS],
-		['an event ends that is sold until then', [makeCard({ ends_at: '2027-03-05T07:30:00Z' })], HOUR_MS / 2],
+		['an event ends that is sold until then', [makeCard({ effective_end_at: '2027-03-05T07:30:00Z' })], HOUR_MS / 2],
 		['the server agrees, where the own clock is fast', [{ ...notYet, sale_start_at: '2027-03-05T06:00:00Z' }], 15_000],
 	])('is until %s', (_, events, pause) => {
 		expect(untilNextTurn(events, NOW)).toBe(pause);

@@ -1,7 +1,7 @@
 // Keeps what is shown true while somebody looks at it: a sale that opens or ends is seen without loading the page anew.
 import type { Schemas } from '../api/client.ts';
 
-type Sold = Pick<Schemas['EventCard'], 'sale_state' | 'sale_start_at' | 'sale_end_at' | 'ends_at'>;
+type Sold = Pick<Schemas['EventCard'], 'sale_state' | 'sale_start_at' | 'sale_end_at' | 'effective_end_at'>;
 
 /** Also how often is asked while the person's clock runs ahead of the server's. */
 const PAUSE_MIN_MS = 15_000;
@@ -14,7 +14,7 @@ const SPREAD_MS = 2_000;
 export function untilNextTurn(events: readonly Sold[], now: number): number | null {
 	const turns = events.flatMap((event) => {
 		if (event.sale_state === 'not_yet') return event.sale_start_at ?? [];
-		return event.sale_state === 'open' ? (event.sale_end_at ?? event.ends_at) : [];
+		return event.sale_state === 'open' ? (event.sale_end_at ?? event.effective_end_at ?? []) : [];
 	});
 	if (turns.length === 0) return null;
 	const pause = Math.max(PAUSE_MIN_MS, Math.min(...turns.map((iso) => Date.parse(iso))) - now);

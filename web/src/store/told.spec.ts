@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { Refusal } from '../api/client.ts';
 import { i18n } from '../i18n/i18n.svelte.ts';
 import { makeCard, POSTPONED, RESCHEDULED } from './make.ts';
-import { addressLines, badgeOf, cardWhen, languageWords, reasonWords, whyNot } from './told.ts';
+import { addressLines, badgeOf, cardWhen, languageWords, whyNot, zoneOf } from './told.ts';
 
 beforeEach(() => i18n.choose('en'));
 
@@ -30,14 +30,17 @@ describe('when, on a card', () => {
 		expect(cardWhen(makeCard())).toBe('Fri 12 Mar 2027 · 19:30');
 		expect(cardWhen(makeCard({ days: ['2027-03-12', '2027-03-13'] }))).toBe('Fri 12 – Sat 13 Mar 2027');
 	});
+
+	it('is nothing while there is no date, also not the old one', () => {
+		expect(cardWhen(makeCard(POSTPONED))).toBeNull();
+	});
 });
 
-describe('why it is postponed', () => {
-	it('is translated where everybody knows the reason, and quoted otherwise', () => {
-		expect(reasonWords('low_sales')).toBe('Too few tickets were sold');
-		expect(reasonWords('Die dak lek.')).toBe('Die dak lek.');
-		i18n.choose('af');
-		expect(reasonWords('weather')).toBe('Slegte weer');
+describe('the zone', () => {
+	it('is also said of an event without a date, whose old one is still shown', () => {
+		const venue = { ...makeCard().venue, timezone: 'Pacific/Kiritimati' };
+
+		expect(zoneOf(makeCard({ ...POSTPONED, venue }))).toBe('Kiritimati time (GMT+14)');
 	});
 });
 

@@ -2,32 +2,32 @@
 import type { Refusal, Schemas } from '../api/client.ts';
 import { i18n, isMessageKey, t } from '../i18n/i18n.svelte.ts';
 import { say } from '../i18n/refusals.ts';
+import type { IconName } from '../lib/Icon.svelte';
 import { dateLine, dayRange, timeLine, toLocalInput, whenLine, zoneNote } from '../lib/venue-time.ts';
-import type { GlyphName } from './Glyph.svelte';
 
 export type Card = Schemas['EventCard'];
 
 export interface Badge {
 	readonly tone: 'ok' | 'warn' | 'brand' | '';
-	readonly glyph: GlyphName;
+	readonly icon: IconName;
 	readonly words: string;
 }
 
 /** The one thing to know about an event at a glance; the first that is true. */
 export function badgeOf(event: Card, now: Date = new Date()): Badge | null {
-	if (event.notice === 'postponed') return { tone: 'warn', glyph: 'pause', words: t('event.status.postponed') };
-	if (event.notice === 'rescheduled') {
-		const date = brief(event.starts_at, event.venue.timezone);
-		return { tone: 'brand', glyph: 'calendar', words: t('store.badge.postponed_to', { date }) };
+	if (event.notice === 'postponed') return { tone: 'warn', icon: 'pause', words: t('event.status.postponed') };
+	if (event.notice === 'rescheduled' && event.effective_start_at !== null) {
+		const date = brief(event.effective_start_at, event.venue.timezone);
+		return { tone: 'brand', icon: 'calendar', words: t('store.badge.postponed_to', { date }) };
 	}
-	if (event.status === 'live') return { tone: 'brand', glyph: 'bolt', words: t('event.status.live') };
+	if (event.status === 'live') return { tone: 'brand', icon: 'bolt', words: t('event.status.live') };
 	switch (event.sale_state) {
 		case 'open':
-			return { tone: 'ok', glyph: 'check', words: t('event.sale.open') };
+			return { tone: 'ok', icon: 'check', words: t('event.sale.open') };
 		case 'not_yet':
-			return { tone: '', glyph: 'clock', words: opensWords(event, now) };
+			return { tone: '', icon: 'clock', words: opensWords(event, now) };
 		case 'over':
-			return { tone: '', glyph: 'x', words: t('event.sale.over') };
+			return { tone: '', icon: 'x', words: t('event.sale.over') };
 		default:
 			return null;
 	}
@@ -47,10 +47,17 @@ function brief(iso: string, timeZone: string): string {
 	return dateLine(iso, timeZone, i18n.language).split(' ').slice(1).join(' ');
 }
 
-/** When it takes place, for a card: the day and the time, or the days. */
-export function cardWhen({ days, starts_at, venue }: Card): string {
+/** When it takes place, for a card: the day and the time, or the days. Null while it has no date. */
+export function cardWhen({ days, effective_start_at: start, venue }: Card): string | null {
+	if (start === null) return null;
 	if (days.length > 1) return dayRange(days, i18n.language);
-	return `${dateLine(starts_at, venue.timezone, i18n.language)} · ${timeLine(starts_at, venue.timezone, i18n.language)}`;
+	return `${dateLine(start, venue.timezone, i18n.language)} · ${timeLine(start, venue.timezone, i18n.language)}`;
+}
+
+/** From when to when it takes place; null while it has no date. */
+export function datesOf({ effective_start_at, effective_end_at }: Card): { readonly start: string; readonly end: string } | null {
+	if (effective_start_at === null || effective_end_at === null) return null;
+	return { start: effective_start_at, end: effective_end_at };
 }
 
 /** "Friday 12 March 2027, 19:30". */
@@ -65,13 +72,8 @@ export function announcedWhen({ start_at, end_at, venue }: Card): string {
 
 /** The zone of the times of this event, where the person's own clock shows others. */
 export function zoneOf(event: Card): string | null {
-	return zoneNote(event.venue.timezone, i18n.language, event.starts_at, event.ends_at);
-}
-
-/** One of the reasons everybody knows, in the person's language; anything else as the organiser wrote it. */
-export function reasonWords(reason: string): string {
-	const key = `event.reason.${reason}`;
-	return isMessageKey(key) ? t(key) : reason;
+	const { start, end } = datesOf(event) ?? { start: event.start_at, end: event.end_at };
+	return zoneNote(event.venue.timezone, i18n.language, start, end);
 }
 
 export function categoryWords(category: string): string {

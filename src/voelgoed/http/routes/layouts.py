@@ -1,6 +1,7 @@
 """Layouts of venues: import, generate, compare, export; and the geometry that browsers draw."""
 
 import gzip
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -15,7 +16,7 @@ from voelgoed.http.context import Caller, Context, IdempotencyKey, once
 from voelgoed.http.guard import guarded
 from voelgoed.http.routes.events import OrderBody
 from voelgoed.http.routes.venues import JsonObject
-from voelgoed.http.shapes import LIMIT, Body, Cursor, Data, Limit, Listed, View
+from voelgoed.http.shapes import LIMIT, SOME_TEXT, Body, Cursor, Data, Limit, Listed, View
 from voelgoed.paging import CursorInvalid
 from voelgoed.seating import presets, usecases
 from voelgoed.seating.diff import LayoutDiff, PlacedSeat, SeatChange, ZoneChange
@@ -32,7 +33,6 @@ router = APIRouter(prefix="/api", tags=["layouts"])
 UPLOAD_WAIT_S = 120.0
 SEATS_SHOWN_MAX = 200
 Number = Annotated[int, Path(ge=1, le=1_000_000)]
-Asked = Annotated[int, Query(ge=1, le=1_000_000)]
 DryRun = Annotated[bool, Query(description="Check everything, store nothing.")]
 PRESET_NAMES = tuple(presets.PRESETS)
 DOCUMENT_BODY: dict[str, Any] = {
@@ -124,8 +124,9 @@ class StoredView(View):
 
 
 class GenerateBody(Body):
-    """What shall be generated: the name of a preset, or a spec; and the name to give it."""
+    """What shall be generated: a preset, under a name of its own if wanted, or a spec."""
 
+    name: Annotated[str, Field(min_length=1, max_length=120, pattern=SOME_TEXT)] | None = None
     preset: str | None = Field(default=None, json_schema_extra={"enum": [*PRESET_NAMES, None]})
     spec: Spec | None = None
 
@@ -292,6 +293,9 @@ async def import_version(
     response: Response,
     *,
     written: Annotated[Format, Query(alias="format")] = Format.JSON,
+    numbering: Annotated[
+        Literal["across", "odd_even"], Query(description="How a sheet without positions counts")
+    ] = "across",
     dry_run: DryRun = False,
     key: IdempotencyKey = None,
 ) -> Data[StoredView]:
@@ -303,6 +307,7 @@ async def import_version(
         caller.body,
         written,
         is_dry_run=dry_run,
+        is_odd_even=numbering == "odd_even",
         once=once(key, caller, f"import_version {layout_id} {written}"),
     )
     return _answer(stored, response)
@@ -384,6 +389,8 @@ async def _generated(body: GenerateBody, caller: Context) -> Layout:
     if (body.preset is None) == (body.spec is None) or (body.preset and body.preset not in presets.PRESETS):
         raise SpecInvalid(presets=list(PRESET_NAMES))
     spec = body.spec or presets.preset(body.preset or "")
+    if body.name:
+        spec = replace(spec, name=body.name)
     return await caller.services.studio.work(lambda: generate(spec))
 
 
