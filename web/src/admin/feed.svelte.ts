@@ -29,6 +29,9 @@ const KINDS = [
 	'gate_created',
 	'gate_updated',
 	'gate_deleted',
+	'layout_version_created',
+	'layout_version_activated',
+	'layout_version_archived',
 ] as const;
 const WAIT_FIRST_MS = 1000;
 const WAIT_MAX_MS = 30_000;
