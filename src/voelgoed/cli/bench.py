@@ -131,7 +131,7 @@ async def _round(bench: Bench, preset: str) -> Version:
     await _copy(bench, made)
     back = await bench.time("load", lambda: operator.load(bench.studio, bench.place, made.layout_id, made.version))
     assert back == hall
-    await bench.studio.drawing(bench.place.id, made.layout_id, made.version)
+    await bench.time("cold", lambda: bench.studio.drawing(bench.place.id, made.layout_id, made.version))
     await bench.studio.settle()
     fresh = Studio(bench.studio.db, Cache(link=bench.link))  # as in another process: nothing in memory yet
     await bench.time("warm", lambda: fresh.drawing(bench.place.id, made.layout_id, made.version))
