@@ -1657,8 +1657,8 @@ export interface components {
          * EventCard
          * @description What a list tells of an event. Times are moments; `venue.timezone` says how a clock there shows them.
          *
-         *     It takes place from `effective_start_at` to `effective_end_at`: null while it is postponed without a date. `start_at`
-         *     and `end_at` are what was announced; with a `notice` they hold no longer.
+         *     It takes place from `effective_start_at` to `effective_end_at`, which are null while it is postponed without a
+         *     date. `start_at` and `end_at` are what was announced; with a `notice` they hold no longer.
          */
         EventCard: {
             /**
@@ -2022,9 +2022,11 @@ export interface components {
         };
         /**
          * GenerateBody
-         * @description What shall be generated: the name of a preset, or a spec; and the name to give it.
+         * @description What shall be generated: a preset, under a name of its own if wanted, or a spec.
          */
         GenerateBody: {
+            /** Name */
+            name?: string | null;
             /**
              * Preset
              * @enum {unknown}
@@ -8158,6 +8160,8 @@ export interface operations {
         parameters: {
             query?: {
                 format?: components["schemas"]["Format"];
+                /** @description How a sheet without positions counts */
+                numbering?: "across" | "odd_even";
                 /** @description Check everything, store nothing. */
                 dry_run?: boolean;
             };
