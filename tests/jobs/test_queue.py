@@ -63,10 +63,12 @@ async def test_an_unknown_job_and_a_heavy_one_are_mistakes(jobs_db: Database) ->
 def test_every_recurring_job_is_known() -> None:
     """What comes by the clock is a job of the list."""
     assert {each.job_name for each in RECURRING} == {
+        "advance_events",
         "purge_idempotency",
         "purge_job_records",
         "purge_origins",
         "purge_sessions",
+        "purge_unfinished_layouts",
     }
     assert {each.job_name for each in RECURRING} <= JOBS.keys()
 

@@ -19,6 +19,7 @@ from pgqueuer.domain.models import Context, Job as QueuedJob
 
 from tests.jobs.conftest import JobsDatabase, prepare
 from tests.jobs.marking import PACE, YEARLY, as_jobs, mark, marks, no_services, waiting
+from tests.make.events import catalogue_of
 from tests.make.processes import environment
 from voelgoed import schema
 from voelgoed.db import Database
@@ -28,6 +29,7 @@ from voelgoed.jobs import runner as module
 from voelgoed.jobs.install import queries_on
 from voelgoed.jobs.queue import RECURRING, Job, Recurring
 from voelgoed.jobs.runner import Pace, Runner
+from voelgoed.redis import RedisLink
 from voelgoed.wiring import Services
 
 WAIT_S = 30.0
@@ -279,11 +281,12 @@ async def test_a_killed_server_is_found_again(data_dir: Path) -> None:
 
 async def test_the_jobs_of_this_house_run(jobs_database: JobsDatabase, jobs_db: Database) -> None:
     """Each of the list is enqueued as the clock would, runs on the real database, and fails at nothing."""
-    services = cast(Services, SimpleNamespace(db=jobs_db))
-    async with runs(Runner(jobs_database.url, services)):
-        for each in RECURRING:
-            await put(jobs_db, each.job_name)
-        await until_empty(jobs_db)
+    async with RedisLink("redis://127.0.0.1:1") as away:
+        services = cast(Services, SimpleNamespace(db=jobs_db, catalogue=catalogue_of(jobs_db, away)))
+        async with runs(Runner(jobs_database.url, services)):
+            for each in RECURRING:
+                await put(jobs_db, each.job_name)
+            await until_empty(jobs_db)
     async with jobs_db.system_transaction() as conn:
         rows = await conn.fetch(
             "select entrypoint, status::text from pgqueuer_log where status not in ('queued', 'picked')"
