@@ -96,7 +96,9 @@ async def test_every_status_change_is_told_in_order(site: Site, db: Database, st
         await move(db, place.id, event.id, Verb.RESCHEDULE, new_date=NewDate(start_at=new_start))
         for verb in (Verb.GO_LIVE, Verb.END, Verb.ARCHIVE):
             await move(db, place.id, event.id, verb)
-        frames = [await stream.next() for _ in range(6)]
+        frames = [frame for frame in [await stream.next()] if frame.data["version"] != 1]
+        while len(frames) < 6:  # a stream begins now or a moment before: the making may be told as well
+            frames.append(await stream.next())
     steps = [(frame.data["old_status"], frame.data["new_status"]) for frame in frames]
     assert steps == [
         ("draft", "published"),
@@ -203,6 +205,8 @@ async def test_a_message_wakes_it(db: Database, services: Services, redis_url: s
             await asyncio.sleep(0)
         await usecases.move_event(services.db, services.catalogue, call_of(place), event.id, Order(verb=Verb.PUBLISH))
         frame = await asyncio.wait_for(watcher.next_frame(), WAIT_S)
+        if b"event_created" in (frame or b""):  # a stream begins now or a moment before
+            frame = await asyncio.wait_for(watcher.next_frame(), WAIT_S)
         assert b"event_status_changed" in (frame or b"")
         feed.close(watcher)
         stop.set()

@@ -97,18 +97,22 @@ class Feed:
         self._reading = asyncio.Lock()
         self._wake = asyncio.Event()
         self._is_closed = False
+        self._followers_count = 0
         self._loop = Loop(name="organization_feed", tick=self._tick, pace_s=pace_s, wake=self._wake)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Follow the journal until asked to stop; then every stream is told and ended."""
+        """Follow the journal until asked to stop; with the last who follows it every stream is told and ended."""
         self._is_closed = False
+        self._followers_count += 1
         async with asyncio.TaskGroup() as running:
             running.create_task(self._link.follow(TOPICS, lambda _: self._wake.set(), stop, is_pattern=True))
             running.create_task(self._loop.run(stop))
             await stop.wait()
-            self._is_closed = True
-            for watcher in self._watchers:
-                watcher.end()
+            self._followers_count -= 1
+            if self._followers_count == 0:
+                self._is_closed = True
+                for watcher in self._watchers:
+                    watcher.end()
 
     async def open(self, organization_id: OrganizationId, actor_id: UUID, *, after: Position | None = None) -> Watcher:
         """A stream that begins now, or after the last frame that a client had. Whoever opens it closes it."""
