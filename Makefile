@@ -39,7 +39,7 @@ test: setup ## Everything, on real PostgreSQL, real Valkey and a real browser
 	# Once more on the oldest PostgreSQL: what touches the database, but for what asks the same of every route.
 	$(OLDEST) $(PYTEST) -n 2 -m "postgresql and not bench and not sim and not screens" --ignore tests/jobs \
 	  --ignore tests/browser --ignore tests/http/test_contract.py --ignore tests/security/test_matrix.py $(ARGS)
-	$(OLDEST) $(PYTEST) tests/jobs -m "postgresql and not bench" $(ARGS)
+	$(OLDEST) $(PYTEST) tests/jobs $(ARGS)
 
 fix: setup ## Format, and mend what can be mended by itself
 	.venv/bin/ruff check --fix .
