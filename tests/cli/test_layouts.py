@@ -74,6 +74,31 @@ def test_every_fault_of_a_file_is_printed(tmp_path: Path, capsys: pytest.Capture
         layouts.read(tmp_path / "none.json", is_pretix=False)
 
 
+def test_a_spec_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows and seats, curve and aisles from a file; what is wrong with it is told, with its place."""
+    file = tmp_path / "hall.json"
+    block = {
+        "kind": "rows",
+        "code": "A",
+        "name": "Floor",
+        "rows": 4,
+        "seats": 10,
+        "curve_radius": 900,
+        "segments": [1, 1],
+    }
+    file.write_text(json.dumps({"name": "Hall", "blocks": [block]}))
+    made = layouts.generated_from(file)
+    assert (made.name, made.seat_count) == ("Hall", 40)
+    assert len({seat.segment for seat in made.zones[0].rows[0].seats}) == 2
+    file.write_text(json.dumps({"name": "Hall", "blocks": [{**block, "seat_pitch": 0}]}))
+    with pytest.raises(StartRefused, match="has 1 errors"):
+        layouts.generated_from(file)
+    assert "blocks[0].seat_pitch" in capsys.readouterr().err
+    file.write_text('{"blocks": 3}')
+    with pytest.raises(StartRefused, match="is no spec"):
+        layouts.generated_from(file)
+
+
 async def test_the_commands_are_there(place: Organization, venue: Venue, here: Settings, data_dir: Path) -> None:
     """A preset as a file that imports again, a dry run, a hall at a venue, and a preset that is none."""
     assert here.database_url is not None

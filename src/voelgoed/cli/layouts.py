@@ -5,8 +5,10 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Final
 from uuid import UUID
 
+from pydantic import TypeAdapter, ValidationError
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -28,10 +30,13 @@ from voelgoed.seating.faults import LayoutInvalid, LayoutTooLarge
 from voelgoed.seating.generate import generate
 from voelgoed.seating.model import Layout, LayoutId, Version, VersionStatus
 from voelgoed.seating.presets import PRESETS, preset
+from voelgoed.seating.spec import Spec
 from voelgoed.seating.studio import Studio
 
 NO_REDIS = "redis://127.0.0.1:1"
 """Nobody is there, and nobody is asked: a command needs no cache."""
+SPEC: Final = TypeAdapter(Spec)
+FAULTS_SHOWN_MAX = 20
 DIFFERENCES = ("added", "removed", "moved", "relabelled", "rezoned", "recategorised")
 
 
@@ -66,15 +71,27 @@ def generated(name: str) -> Layout:
         return generate(preset(name), on_progress)
 
 
+def generated_from(path: Path) -> Layout:
+    """A spec in a file, made: rows and seats, curve, aisles, numbering, tables, areas."""
+    try:
+        spec = SPEC.validate_json(path.read_bytes())
+        with progress("generating") as on_progress:
+            return generate(spec, on_progress)
+    except ValidationError as wrong:
+        faults = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong.errors()[:FAULTS_SHOWN_MAX]]
+        raise StartRefused(f"{path} is no spec", hint="\n  ".join(faults)) from None
+    except LayoutInvalid as invalid:
+        raise _refused(path, invalid) from None
+    except OSError as failed:
+        raise StartRefused(f"cannot read {path}: {failed.strerror}") from None
+
+
 def read(path: Path, *, is_pretix: bool) -> Layout:
     """A file, read; all its faults are printed before it is refused."""
     try:
         return operator.read_file(path, is_pretix=is_pretix)
     except LayoutInvalid as invalid:
-        said = Console(stderr=True, highlight=False, soft_wrap=True)
-        for fault in invalid.faults:
-            said.print(Text(f"{fault.path}: {fault.message} {fault.hint} [{fault.code}]"))
-        raise StartRefused(f"{path} has {invalid.count} errors: nothing was stored") from None
+        raise _refused(path, invalid) from None
     except LayoutTooLarge as large:
         raise StartRefused(large.message) from None
     except OSError as failed:
@@ -174,6 +191,14 @@ def write(data: bytes, to: Path | None) -> None:
 def document(layout: Layout) -> bytes:
     """A layout as the file that can be imported."""
     return write_layout(layout)
+
+
+def _refused(path: Path, invalid: LayoutInvalid) -> StartRefused:
+    """Every fault on a line of its own; then the file as a whole."""
+    said = Console(stderr=True, highlight=False, soft_wrap=True)
+    for fault in invalid.faults:
+        said.print(Text(f"{fault.path}: {fault.message} {fault.hint} [{fault.code}]"))
+    return StartRefused(f"{path} has {invalid.count} errors: nothing was stored")
 
 
 def _show_versions(found: list[Version]) -> None:

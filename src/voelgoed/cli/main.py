@@ -338,14 +338,15 @@ def reschedule_event(
 
 @layout.command("generate")
 def generate_layout(
-    preset: Annotated[str, typer.Argument(help="theatre-350, arena-20k, stadium-60k, stadium-100k or festival.")],
+    preset: Annotated[str, typer.Argument(help="theatre-350, arena-20k, stadium-60k, stadium-100k or festival.")] = "",
+    spec: Annotated[Path | None, typer.Option(help="A spec of your own, as the API takes it, instead.")] = None,
     organization: Annotated[str, typer.Option("--org", help="Whose it shall be; without it, a file is written.")] = "",
     venue_slug: Annotated[str, typer.Option("--venue", help="The venue's address.")] = "",
     to: Annotated[Path | None, typer.Option(help="The file to write instead; standard output without it.")] = None,
 ) -> None:
     """Make a hall: stored at a venue, or written as a file that can be changed and imported."""
     settings = _settings("layout")
-    made = layouts_command.generated(preset)
+    made = layouts_command.generated_from(spec) if spec else layouts_command.generated(preset)
     if not organization:
         layouts_command.write(layouts_command.document(made), to)
         return
