@@ -274,10 +274,15 @@ def test_a_seat_stands_in_one_zone_of_one_layout() -> None:
 
 @pytest.mark.req("SEAT-06")
 def test_an_aisle_seat_has_nobody_on_one_side() -> None:
-    """At the end of a row, or at a break."""
-    for category in ({"aisle": [3]}, {"aisle": [4]}, {"aisle": [1, 6]}):
-        layout = small_layout({"zones.0.rows.1.seats.category": category, "zones.0.groups": None})
-        assert layout.seat_count == 13
+    """At the end of a row, or at a break; between two seats it is none."""
+    for places in ([3], [4], [1, 6]):
+        layout = small_layout({"zones.0.rows.1.seats.category": {"aisle": places}, "zones.0.groups": None})
+        row = layout.zones[0].rows[1].seats
+        assert [place for place, seat in enumerate(row, 1) if seat.category is Category.AISLE] == places
+    for place in (2, 5):
+        with pytest.raises(LayoutInvalid) as refused:
+            small_layout({"zones.0.rows.1.seats.category": {"aisle": [place]}, "zones.0.groups": None})
+        assert [fault.code for fault in refused.value.faults] == [FaultCode.AISLE_BETWEEN_SEATS]
 
 
 def test_a_mark_before_the_first_byte_does_no_harm() -> None:

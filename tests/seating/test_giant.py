@@ -54,7 +54,7 @@ async def copied(owner: Connection, version: Version) -> float:
     return seconds
 
 
-@pytest.mark.req("PERF-15", "PERF-20")
+@pytest.mark.req("PERF-15")
 @pytest.mark.timeout(300)
 async def test_a_hundred_thousand_seats(
     db: Database, owner_conn: Connection, redis_url: str, venue: Venue, stadium: Layout

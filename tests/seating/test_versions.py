@@ -87,7 +87,7 @@ async def rows_left(db: Database, organization_id: OrganizationId, layout_id: La
         }
 
 
-@pytest.mark.req("LAY-03", "LAY-05", "LAY-10")
+@pytest.mark.req("LAY-03", "LAY-10")
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(layout=layouts())
 async def test_a_layout_comes_back_as_it_was_stored(studio: Studio, db: Database, venue: Venue, layout: Layout) -> None:
@@ -135,7 +135,7 @@ async def test_a_layout_has_one_venue_of_its_own_organization(studio: Studio, db
             await store.add_layout(conn, elsewhere.id, LayoutId(new_id()), venue.id, "Stolen")
 
 
-@pytest.mark.req("SEAT-02", "SEAT-16", "IDX-16", "SEAT-14")
+@pytest.mark.req("SEAT-02", "SEAT-16", "SEAT-14")
 async def test_a_seat_keeps_its_id_while_it_keeps_its_code(studio: Studio, db: Database, venue: Venue) -> None:
     """Relabelled, moved or put into another zone; one that comes back gets its own id again, a new one a new id."""
     key = await stored(studio, venue, small_layout())
@@ -156,24 +156,26 @@ async def test_a_seat_keeps_its_id_while_it_keeps_its_code(studio: Studio, db: D
     assert await ids_by_code(db, fourth) == before
 
 
-@pytest.mark.req("LAY-04", "LAY-29", "LAY-32", "AUD-11")
-async def test_a_version_never_changes(
-    studio: Studio, db: Database, venue: Venue, app_conn: Connection, owner_conn: Connection
-) -> None:
-    """The application may not touch a seat, and whoever may is refused; a new version leaves the old one as it is."""
+@pytest.mark.req("IDX-16")
+async def test_a_code_is_in_a_layout_once(studio: Studio, db: Database, venue: Venue) -> None:
+    """PostgreSQL refuses a second seat of the same code, whatever its number."""
     key = await stored(studio, venue, small_layout())
-    for conn in (app_conn, owner_conn):
-        await conn.execute("select set_config('app.organization_id', $1, false)", str(key[0]))
+    with pytest.raises(asyncpg.UniqueViolationError):
+        async with db.transaction(key[0]) as conn:
+            await store.add_serials(conn, key[0], key[1], ["S-A-1"], first=999)
+
+
+@pytest.mark.req("LAY-31")
+async def test_the_application_cannot_touch_a_seat(studio: Studio, venue: Venue, app_conn: Connection) -> None:
+    """Whether or not an event uses it: nothing of a version can be updated, deleted or added to by its role."""
+    key = await stored(studio, venue, small_layout())
+    await app_conn.execute("select set_config('app.organization_id', $1, false)", str(key[0]))
     for table in ("seats", "layout_zones", "seat_groups", "layout_seats"):
         for change in (f"update {table} set layout_id = layout_id", f"delete from {table}"):
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await app_conn.execute(change)
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await app_conn.execute("delete from layout_versions")
-    changes = ("name = 'x'", "geometry = '\\x00'", "created_by = gen_random_uuid()", "geometry_etag = 'x'")
-    for change in (*changes, "seat_count = 1", "shapes = '[1]'", "description = 'x'"):
-        with refused_by("layout_versions_immutable"):
-            await app_conn.execute(f"update layout_versions set {change} where layout_id = $1", key[1])
     for table in ("seats", "layout_zones", "seat_groups"):
         with refused_by("layout_versions_immutable"):
             await app_conn.execute(
@@ -181,6 +183,20 @@ async def test_a_version_never_changes(
                 f" from {table} old where layout_id = $1 limit 1",
                 key[1],
             )
+
+
+@pytest.mark.req("LAY-04", "LAY-29", "LAY-32", "AUD-11")
+async def test_a_version_never_changes(
+    studio: Studio, db: Database, venue: Venue, app_conn: Connection, owner_conn: Connection
+) -> None:
+    """PostgreSQL refuses it to everybody; a new version leaves the old one as it is."""
+    key = await stored(studio, venue, small_layout())
+    for conn in (app_conn, owner_conn):
+        await conn.execute("select set_config('app.organization_id', $1, false)", str(key[0]))
+    changes = ("name = 'x'", "geometry = '\\x00'", "created_by = gen_random_uuid()", "geometry_etag = 'x'")
+    for change in (*changes, "seat_count = 1", "shapes = '[1]'", "description = 'x'"):
+        with refused_by("layout_versions_immutable"):
+            await app_conn.execute(f"update layout_versions set {change} where layout_id = $1", key[1])
     with refused_by("layout_versions_kept"):
         await owner_conn.execute("delete from layout_versions where layout_id = $1", key[1])
     await next_version(studio, key, generate(presets.preset("festival")))
@@ -194,7 +210,7 @@ def refused_by(constraint: str) -> Iterator[None]:
     assert refused.value.constraint_name == constraint
 
 
-@pytest.mark.req("LAY-11", "SEAT-22")
+@pytest.mark.req("LAY-11")
 async def test_moves_of_a_version_are_those_of_the_table(
     studio: Studio, db: Database, venue: Venue, app_conn: Connection
 ) -> None:
@@ -223,7 +239,7 @@ async def moved(db: Database, key: VersionKey, to: VersionStatus) -> Version:
         return await versions.move(conn, key, to, by=OPERATOR, reason="in a test")
 
 
-@pytest.mark.req("AUD-14")
+@pytest.mark.req("AUD-14", "SEAT-22")
 async def test_one_version_can_be_chosen_and_the_change_is_told(
     studio: Studio, db: Database, venue: Venue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +251,7 @@ async def test_one_version_can_be_chosen_and_the_change_is_told(
     with structlog.testing.capture_logs() as logs:
         await moved(db, second, VersionStatus.ACTIVE)
     assert [(await found(db, key)).status for key in (first, second)] == [VersionStatus.ARCHIVED, VersionStatus.ACTIVE]
+    assert await loaded(db, first) == small_layout(), "the version is archived, its seats stay what they were"
     expected = {
         "venue_id": str(venue.id),
         "layout_id": str(first[1]),
@@ -251,7 +268,6 @@ async def test_one_version_can_be_chosen_and_the_change_is_told(
     assert told == told | expected
 
 
-@pytest.mark.req("LAY-28")
 async def test_two_versions_at_once_are_two_versions(studio: Studio, db: Database, venue: Venue) -> None:
     """Consecutive numbers, each whole, the same ids for the same codes."""
     key = await stored(studio, venue, small_layout())
@@ -413,11 +429,11 @@ async def test_a_layout_is_no_larger_than_its_venue(studio: Studio, db: Database
         await conn.execute("update venues set max_capacity = 312 where id = $1", venue.id)
 
 
-@pytest.mark.req("LAY-34", "LAY-35")
+@pytest.mark.req("LAY-05", "LAY-34", "LAY-35")
 async def test_the_drawing_is_kept_warm_and_rebuilt_when_it_is_gone(
     services: Services, studio: Studio, venue: Venue
 ) -> None:
-    """In Redis under the layout's key for a day; without it from PostgreSQL, the same bytes."""
+    """In Redis under the version's key for a day; without it from PostgreSQL, the same bytes; an update has its own."""
     key = await stored(studio, venue, small_layout())
     drawing = await studio.drawing(*key)
     await services.cache.settle()
@@ -426,6 +442,9 @@ async def test_the_drawing_is_kept_warm_and_rebuilt_when_it_is_gone(
     assert 86_000 < ttl <= 86_400
     await services.cache.invalidate(name)
     assert await services.redis.call(lambda client: client.exists(name)) == 0
+    assert await studio.drawing(*key) == drawing
+    second = await next_version(studio, key, small_layout({"zones.0.rows.0.seats.0.x": 51}))
+    assert (await drawn(studio, second)).x[0] == 51
     assert await studio.drawing(*key) == drawing
     with pytest.raises(LayoutNotFound):
         await studio.drawing(key[0], key[1], 9)

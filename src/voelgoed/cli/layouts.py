@@ -24,7 +24,6 @@ from voelgoed.errors import StartRefused
 from voelgoed.events import operator as events
 from voelgoed.redis import RedisLink
 from voelgoed.seating import operator
-from voelgoed.seating.canonical import write_layout
 from voelgoed.seating.diff import diff
 from voelgoed.seating.faults import LayoutInvalid, LayoutTooLarge
 from voelgoed.seating.generate import generate
@@ -186,11 +185,6 @@ def write(data: bytes, to: Path | None) -> None:
         to.write_bytes(data)
     except OSError as failed:
         raise StartRefused(f"cannot write {to}: {failed.strerror}") from None
-
-
-def document(layout: Layout) -> bytes:
-    """A layout as the file that can be imported."""
-    return write_layout(layout)
 
 
 def _refused(path: Path, invalid: LayoutInvalid) -> StartRefused:

@@ -28,6 +28,7 @@ from voelgoed.errors import StartRefused
 from voelgoed.events.model import NewVenue, Status, Verb
 from voelgoed.jobs import worker as worker_process
 from voelgoed.journal.model import SearchFilter
+from voelgoed.seating.canonical import write_layout
 from voelgoed.seating.model import VersionStatus
 from voelgoed.telemetry import log
 from voelgoed.wiring import REFUSED, run_to_end
@@ -348,7 +349,7 @@ def generate_layout(
     settings = _settings("layout")
     made = layouts_command.generated_from(spec) if spec else layouts_command.generated(preset)
     if not organization:
-        layouts_command.write(layouts_command.document(made), to)
+        layouts_command.write(write_layout(made), to)
         return
     run_to_end(layouts_command.add(settings, organization=organization, venue=venue_slug, layout=made))
 

@@ -4,7 +4,7 @@ Higher domains call `move` beside their own writes, so that a status and what fo
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -127,7 +127,7 @@ async def remove(
         raise EventInUse(status=event.status)
     await store.remove_event(conn, organization_id, event_id)
     await store.touch_catalogue(conn, organization_id)
-    told = {"name": event.name, "slug": event.slug, "old_status": event.status, "actor_type": by.actor_type}
+    told = {"name": event.name, "slug": event.slug, "old_status": event.status}
     await record(conn, told_by(by, "event_deleted", event, told))
     return event
 
@@ -151,17 +151,9 @@ async def require_venue_room(
 
 def told_by(by: Teller, kind: str, event: Event, data: Mapping[str, object], *, reason: str | None = None) -> Fact:
     """A fact about an event."""
-    return Fact(
-        kind=kind,
-        organization_id=event.organization_id,
-        event_id=event.id,
-        version=event.version,
-        actor_id=by.actor_id,
-        request_id=by.request_id,
-        origin=by.origin,
-        reason=reason,
-        data={"event_id": str(event.id), "venue_id": str(event.venue_id), "actor_type": by.actor_type, **data},
-    )
+    about = {"event_id": str(event.id), "venue_id": str(event.venue_id), **data}
+    fact = by.fact(kind, event.organization_id, about, reason=reason)
+    return replace(fact, event_id=event.id, version=event.version)
 
 
 def note_anomaly(kind: str, event: Event) -> None:

@@ -192,6 +192,14 @@ def decode(data: bytes) -> Geometry:
     )
 
 
+def drawn(
+    layout: Layout, layout_id: LayoutId, version: int, seat_serials: Mapping[str, int], zone_serials: Mapping[str, int]
+) -> bytes:
+    """The document of a layout, compressed once for everybody."""
+    whole = geometry_of(layout, layout_id, version, seat_serials=seat_serials, zone_serials=zone_serials)
+    return compress(encode(whole))
+
+
 def compress(data: bytes) -> bytes:
     """The document as it is stored and sent: once, as small as gzip can, and the same every time."""
     return gzip.compress(data, GZIP_LEVEL, mtime=0)

@@ -188,15 +188,9 @@ async def export(studio: Studio, call: Call, layout_id: LayoutId, number: int, w
 
 def preview(layout: Layout) -> bytes:
     """The geometry that a layout would have, compressed; its ids are of no layout that there is."""
-    codes = [seat.code for _, _, seat in layout.seats()]
-    drawn = geometry.geometry_of(
-        layout,
-        LayoutId(UUID(int=0)),
-        1,
-        seat_serials=seat_ids.assign_serials(codes, {}),
-        zone_serials=seat_ids.assign_serials((zone.code for zone in layout.zones), {}),
-    )
-    return geometry.compress(geometry.encode(drawn))
+    seats = seat_ids.assign_serials((seat.code for _, _, seat in layout.seats()), {})
+    zones = seat_ids.assign_serials((zone.code for zone in layout.zones), {})
+    return geometry.drawn(layout, LayoutId(UUID(int=0)), 1, seats, zones)
 
 
 async def get_drawing(studio: Studio, call: Call, layout_id: LayoutId, number: int) -> Drawing:

@@ -284,9 +284,5 @@ async def _tell(
 
 
 def _rendered(draft: _Draft) -> bytes:
-    """The geometry document, compressed once for everybody."""
     _, layout_id, number = draft.key
-    drawn = geometry.geometry_of(
-        draft.layout, layout_id, number, seat_serials=draft.serials, zone_serials=draft.zone_serials
-    )
-    return geometry.compress(geometry.encode(drawn))
+    return geometry.drawn(draft.layout, layout_id, number, draft.serials, draft.zone_serials)
