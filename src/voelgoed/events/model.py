@@ -298,6 +298,17 @@ CLOCK = Teller(actor_type="clock")
 OPERATOR = Teller(actor_type="operator")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events a list is asked for; what is left out matches everything."""
+
+    statuses: frozenset[Status]
+    venue_id: UUID | None = None
+    recurrence_group_id: UUID | None = None
+    words: str | None = None
+    is_latest_first: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class EventAtVenue:
     """An event and where it takes place: without the venue's zone nobody can say when."""

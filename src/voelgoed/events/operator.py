@@ -11,7 +11,7 @@ from voelgoed.accounts.signing import OrganizationNotFound
 from voelgoed.accounts.usecases import find_organization
 from voelgoed.db import Database
 from voelgoed.events import lifecycle, store, usecases
-from voelgoed.events.model import OPERATOR, EventAtVenue, NewEvent, NewGate, NewVenue, Order, Status, Venue
+from voelgoed.events.model import OPERATOR, EventAtVenue, EventFilter, NewEvent, NewGate, NewVenue, Order, Status, Venue
 from voelgoed.events.refusals import EventNotFound, VenueNotFound
 from voelgoed.paging import Page
 
@@ -53,7 +53,9 @@ async def list_events(
 ) -> Page[EventAtVenue]:
     """An organization's events in the order of time."""
     async with db.transaction(place.id) as conn:
-        return await usecases.listed(conn, place.id, statuses=statuses, cursor=cursor, limit=limit)
+        return await usecases.listed(
+            conn, place.id, EventFilter(statuses=frozenset(statuses)), cursor=cursor, limit=limit
+        )
 
 
 async def find_event(db: Database, place: Organization, slug: str) -> EventAtVenue:

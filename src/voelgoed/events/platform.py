@@ -8,9 +8,11 @@ from voelgoed.accounts.platform import Reason, get_organization
 from voelgoed.db import Database
 from voelgoed.events import usecases
 from voelgoed.events.catalogue import Catalogue
-from voelgoed.events.model import EventAtVenue, Order, Status, Teller, Verb
+from voelgoed.events.model import EventAtVenue, EventFilter, Order, Status, Teller, Verb
 from voelgoed.ids import OrganizationId
 from voelgoed.paging import Page
+
+NO_DRAFTS = EventFilter(statuses=frozenset(Status) - {Status.DRAFT})
 
 
 async def list_events(
@@ -20,9 +22,7 @@ async def list_events(
     require(call.actor, Action.PLATFORM_SEE_EVENTS)
     await get_organization(db, call, organization_id)
     async with db.transaction(organization_id) as conn:
-        return await usecases.listed(
-            conn, organization_id, statuses=set(Status) - {Status.DRAFT}, cursor=cursor, limit=limit
-        )
+        return await usecases.listed(conn, organization_id, NO_DRAFTS, cursor=cursor, limit=limit)
 
 
 async def intervene(

@@ -1,6 +1,6 @@
 """The events' questions to the database."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from voelgoed.errors import DomainError
 from voelgoed.events.model import (
     Detail,
     Event,
+    EventFilter,
     Gate,
     GateStatus,
     Json,
@@ -92,6 +93,16 @@ def _gate(row: Row | None) -> Gate | None:
 
 def _event(row: Row | None) -> Event | None:
     return Event(**_read(row, "settings") | {"status": Status(row["status"])}) if row else None
+
+
+def _events(rows: Iterable[Row]) -> list[Event]:
+    return [event for row in rows if (event := _event(row))]
+
+
+def _asked(wanted: EventFilter, after: tuple[datetime, UUID] | None) -> tuple[object, ...]:
+    """What the two lists of events are asked with, in the order of their parameters."""
+    what = (sorted(wanted.statuses), wanted.venue_id, wanted.recurrence_group_id, wanted.words)
+    return *what, *(after or (None, None))
 
 
 def _summary(row: Row) -> Summary:
@@ -317,35 +328,15 @@ async def remove_event(conn: Conn, organization_id: OrganizationId, event_id: UU
 
 
 async def list_events(
-    conn: Conn,
-    organization_id: OrganizationId,
-    *,
-    statuses: Sequence[Status],
-    venue_id: UUID | None,
-    recurrence_group_id: UUID | None,
-    words: str | None,
-    after: tuple[datetime, UUID] | None,
-    limit: int,
+    conn: Conn, organization_id: OrganizationId, wanted: EventFilter, after: tuple[datetime, UUID] | None, limit: int
 ) -> list[Event]:
-    asked = (list(statuses), venue_id, recurrence_group_id, words, *(after or (None, None)), limit)
-    rows = await conn.fetch(Q["list_events"], organization_id, *asked)
-    return [Event(**_read(row, "settings") | {"status": Status(row["status"])}) for row in rows]
+    return _events(await conn.fetch(Q["list_events"], organization_id, *_asked(wanted, after), limit))
 
 
 async def list_events_backwards(
-    conn: Conn,
-    organization_id: OrganizationId,
-    *,
-    statuses: Sequence[Status],
-    venue_id: UUID | None,
-    recurrence_group_id: UUID | None,
-    words: str | None,
-    after: tuple[datetime, UUID] | None,
-    limit: int,
+    conn: Conn, organization_id: OrganizationId, wanted: EventFilter, after: tuple[datetime, UUID] | None, limit: int
 ) -> list[Event]:
-    asked = (list(statuses), venue_id, recurrence_group_id, words, *(after or (None, None)), limit)
-    rows = await conn.fetch(Q["list_events_backwards"], organization_id, *asked)
-    return [Event(**_read(row, "settings") | {"status": Status(row["status"])}) for row in rows]
+    return _events(await conn.fetch(Q["list_events_backwards"], organization_id, *_asked(wanted, after), limit))
 
 
 async def list_upcoming(

@@ -1,6 +1,6 @@
 """What an organization's people do with venues, gates and events."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,7 @@ from voelgoed.events.model import (
     Change,
     Event,
     EventAtVenue,
+    EventFilter,
     Gate,
     GateStatus,
     NewEvent,
@@ -50,7 +51,7 @@ from voelgoed.ids import OrganizationId, new_id
 from voelgoed.journal.recording import record
 from voelgoed.paging import Page, after_id, after_moment, page_by_id, page_by_moment
 
-LISTED = tuple(status for status in Status if status is not Status.ARCHIVED)
+LISTED = frozenset(Status) - {Status.ARCHIVED}
 """What the organiser's list shows unless asked otherwise; history is asked for by name."""
 
 
@@ -230,57 +231,20 @@ async def set_policy(db: Database, call: Call, *, staff_may_change_venues: bool)
 
 
 async def list_events(
-    db: Database,
-    call: Call,
-    *,
-    statuses: frozenset[Status] | None = None,
-    venue_id: UUID | None = None,
-    recurrence_group_id: UUID | None = None,
-    words: str | None = None,
-    is_latest_first: bool = False,
-    cursor: str | None,
-    limit: int,
+    db: Database, call: Call, wanted: EventFilter, *, cursor: str | None, limit: int
 ) -> Page[EventAtVenue]:
-    """The organization's events in the order of time; archived ones when asked for by name."""
+    """The organization's events in the order of time."""
     require(call.actor, Action.SEE_EVENTS)
     async with db.transaction(call.organization_id) as conn:
-        return await listed(
-            conn,
-            call.organization_id,
-            statuses=statuses or LISTED,
-            venue_id=venue_id,
-            recurrence_group_id=recurrence_group_id,
-            words=words,
-            is_latest_first=is_latest_first,
-            cursor=cursor,
-            limit=limit,
-        )
+        return await listed(conn, call.organization_id, wanted, cursor=cursor, limit=limit)
 
 
 async def listed(
-    conn: Conn,
-    organization_id: OrganizationId,
-    *,
-    statuses: Iterable[Status],
-    venue_id: UUID | None = None,
-    recurrence_group_id: UUID | None = None,
-    words: str | None = None,
-    is_latest_first: bool = False,
-    cursor: str | None,
-    limit: int,
+    conn: Conn, organization_id: OrganizationId, wanted: EventFilter, *, cursor: str | None, limit: int
 ) -> Page[EventAtVenue]:
     """A page of events, each with its venue."""
-    ask = store.list_events_backwards if is_latest_first else store.list_events
-    found = await ask(
-        conn,
-        organization_id,
-        statuses=sorted(statuses),
-        venue_id=venue_id,
-        recurrence_group_id=recurrence_group_id,
-        words=words,
-        after=after_moment(cursor),
-        limit=limit + 1,
-    )
+    ask = store.list_events_backwards if wanted.is_latest_first else store.list_events
+    found = await ask(conn, organization_id, wanted, after_moment(cursor), limit + 1)
     venues = await store.get_venues(conn, organization_id, {event.venue_id for event in found})
     pairs = [EventAtVenue(event, venues[event.venue_id]) for event in found]
     return page_by_moment(pairs, limit, lambda one: (one.event.effective_start_at, one.event.id))

@@ -14,6 +14,7 @@ from voelgoed.events import calendar, rules, settings, usecases
 from voelgoed.events.model import (
     Event,
     EventAtVenue,
+    EventFilter,
     Json,
     NewDate,
     NewEvent,
@@ -216,17 +217,14 @@ async def list_events(
     limit: Limit = LIMIT,
 ) -> Listed[EventView]:
     """The organization's events in the order of time; archived ones only when `status` names them."""
-    page = await usecases.list_events(
-        caller.services.db,
-        caller.call,
-        statuses=frozenset(status) if status else None,
+    wanted = EventFilter(
+        statuses=frozenset(status or usecases.LISTED),
         venue_id=venue_id,
         recurrence_group_id=recurrence_group_id,
         words=q,
         is_latest_first=order == "desc",
-        cursor=cursor,
-        limit=limit,
     )
+    page = await usecases.list_events(caller.services.db, caller.call, wanted, cursor=cursor, limit=limit)
     shown = [event_view(one, caller.call.actor) for one in page.items]
     return Listed(data=shown, next_cursor=page.next_cursor)
 
