@@ -89,6 +89,18 @@ def after_number(cursor: str | None) -> int | None:
     return int.from_bytes(data, "big")
 
 
+def page_by_place(found: Sequence[T], limit: int, place_of: Callable[[T], int]) -> Page[T]:
+    """The same for a list in which everything has its place, the first being 0."""
+    items = found[:limit]
+    return Page(items, encode(place_of(items[-1]).to_bytes(4, "big")) if len(found) > limit else None)
+
+
+def after_place(cursor: str | None) -> int:
+    """The place behind which the page begins; before the first it is -1."""
+    number = after_number(cursor)
+    return -1 if number is None else number
+
+
 def encode(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 

@@ -27,6 +27,8 @@ TENANT_TABLES = {
     "layout_zones",
     "seats",
     "seat_groups",
+    "pricing_rules",
+    "seating_policies",
 }
 QUERIES = [(file, name, sql) for file in FILES for name, sql in load_queries(file).items()]
 

@@ -69,6 +69,7 @@ def test_every_recurring_job_is_known() -> None:
         "purge_origins",
         "purge_sessions",
         "purge_unfinished_layouts",
+        "clear_broken_off_inventories",
     }
     assert {each.job_name for each in RECURRING} <= JOBS.keys()
 

@@ -9,11 +9,13 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
+from voelgoed.accounts.model import Role
 from voelgoed.cache import Cache
 from voelgoed.db import Database
 from voelgoed.events.model import OPERATOR, Venue
+from voelgoed.ids import OrganizationId
 from voelgoed.redis import RedisLink
-from voelgoed.seating import versions
+from voelgoed.seating import policies, versions
 from voelgoed.seating.document import read_layout
 from voelgoed.seating.model import (
     AccessMode,
@@ -210,7 +212,21 @@ def _key(target: object, step: str) -> Any:
     return int(step) if isinstance(target, list) else step
 
 
+async def allow_everything(db: Database, organization_id: OrganizationId) -> None:
+    """Let an organization's zones be of every type, with every kind of access."""
+    async with db.transaction(organization_id) as conn:
+        await policies.save(
+            conn,
+            organization_id,
+            {"allow_vip_zones": True, "allowed_access_modes": list(AccessMode)},
+            by=OPERATOR,
+            role=Role.SUPER_ADMIN,
+            reason="in a test",
+        )
+
+
 async def make_layout(db: Database, venue: Venue, layout: Layout | None = None) -> Version:
-    """A layout at a venue, with its first version a draft."""
+    """A layout at a venue, with its first version a draft; whatever its zones are is allowed there."""
+    await allow_everything(db, venue.organization_id)
     studio = Studio(db, Cache(link=RedisLink("redis://127.0.0.1:1")))  # nothing is read from it
     return await versions.create_layout(studio, venue.organization_id, venue.id, layout or small_layout(), by=OPERATOR)

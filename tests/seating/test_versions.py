@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.make.accounts import make_organization
 from tests.make.events import make_venue
-from tests.make.layouts import changed, encoded, layouts, small_layout
+from tests.make.layouts import allow_everything, changed, encoded, layouts, small_layout
 from voelgoed.accounts.model import Organization
 from voelgoed.db import Connection, Database
 from voelgoed.errors import Busy
@@ -38,7 +38,9 @@ def studio(services: Services) -> Studio:
 
 @pytest.fixture(scope="session")
 async def place(db: Database) -> Organization:
-    return await make_organization(db)
+    place = await make_organization(db)
+    await allow_everything(db, place.id)
+    return place
 
 
 @pytest.fixture(scope="session")

@@ -51,12 +51,17 @@ class Action(StrEnum):
     CHANGE_LAYOUTS = "import and generate layouts, and new versions of them"
     MOVE_LAYOUTS = "make a version of a layout the one to choose, archive it"
     OPEN_GATES = "open and close gates"
+    SEE_PRICES = "see the organization's pricing rules"
+    CHANGE_PRICES = "make, change and delete pricing rules"
+    SEE_SEATING_POLICY = "see what the organization lets its seating be"
+    CHANGE_SEATING_POLICY = "change the seating policy, but for what the platform has locked"
     PLATFORM_SEE_ORGANIZATIONS = "list and see all organizations"
     PLATFORM_CREATE_ORGANIZATION = "found an organization"
     PLATFORM_INTERVENE = "suspend and resume an organization, change its people's roles; with a reason"
     PLATFORM_SEE_EVENTS = "list any organization's events"
     PLATFORM_MOVE_EVENTS = "cancel and postpone any event; with a reason"
     PLATFORM_SEARCH_AUDIT = "search any organization's journal; with a reason"
+    PLATFORM_SET_POLICY = "see and set any organization's seating policy, lock its fields; with a reason"
 
 
 EVERYBODY = frozenset(Role)
@@ -92,12 +97,17 @@ ALLOWED: Mapping[Action, frozenset[Role]] = {
     Action.CHANGE_LAYOUTS: CREW,
     Action.MOVE_LAYOUTS: LEADERS,
     Action.OPEN_GATES: CREW,
+    Action.SEE_PRICES: CREW | {Role.SCANNER},
+    Action.CHANGE_PRICES: LEADERS,
+    Action.SEE_SEATING_POLICY: CREW,
+    Action.CHANGE_SEATING_POLICY: frozenset({Role.OWNER}),
     Action.PLATFORM_SEE_ORGANIZATIONS: PLATFORM,
     Action.PLATFORM_CREATE_ORGANIZATION: frozenset({Role.SUPER_ADMIN}),
     Action.PLATFORM_INTERVENE: PLATFORM,
     Action.PLATFORM_SEE_EVENTS: PLATFORM,
     Action.PLATFORM_MOVE_EVENTS: PLATFORM,
     Action.PLATFORM_SEARCH_AUDIT: PLATFORM,
+    Action.PLATFORM_SET_POLICY: frozenset({Role.SUPER_ADMIN}),
 }
 assert ALLOWED.keys() == set(Action)  # a new action cannot be forgotten
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,14 +26,17 @@ from voelgoed.cli.layouts import generated
 from voelgoed.db import Connection, Database
 from voelgoed.embedded import Embedded
 from voelgoed.events import operator as events
-from voelgoed.events.model import NewVenue, Venue
+from voelgoed.events.model import NewEvent, NewVenue, Order, Venue, Verb
+from voelgoed.holds import operator as places
+from voelgoed.holds.inventory import Wanted
 from voelgoed.ids import new_id
 from voelgoed.redis import RedisLink
 from voelgoed.seating import operator
 from voelgoed.seating.canonical import write_layout
 from voelgoed.seating.document import read_layout
-from voelgoed.seating.model import Layout, Version
+from voelgoed.seating.model import Layout, Pin, Version, VersionStatus
 from voelgoed.seating.studio import Studio
+from voelgoed.ticketing import operator as prices
 
 T = TypeVar("T")
 DATABASE = "voelgoed_bench"
@@ -78,6 +82,7 @@ async def opened() -> AsyncIterator[Bench]:
                 place = await accounts.found_organization(db, slug="bench", name="Bench")
                 ground = NewVenue(name="Ground", slug="ground", timezone="UTC", max_capacity=1_000_000)
                 venue = await events.create_venue(db, place, ground)
+                await operator.change_policy(db, place, {"allow_vip_zones": True}, reason="a hall may have a lounge")
                 yield Bench(Studio(db, Cache(link=link)), owner, place, venue, link)
             await owner.close()
             await db.close()
@@ -86,7 +91,7 @@ async def opened() -> AsyncIterator[Bench]:
 
 
 async def layout(*, preset: str, rounds: int, as_json: bool) -> None:
-    """What a hall costs: made, checked, stored beside a bare COPY of the same rows, loaded cold and warm."""
+    """What a hall costs: made, checked, stored beside a bare COPY, loaded, put on sale beside a bare insert."""
     assert rounds >= 1
     made: Version | None = None
     async with opened() as bench:
@@ -105,6 +110,7 @@ async def layout(*, preset: str, rounds: int, as_json: bool) -> None:
         **{f"{name}_s": round(bench.median(name), 6) for name in bench.seconds},
         "store_ratio": round(bench.median("store") / bench.median("copy"), 2),
         "warm_ratio": round(bench.median("load") / bench.median("warm"), 1),
+        "publish_ratio": round(bench.median("publish") / bench.median("insert"), 2),
     }
     show(figures, as_json=as_json)
 
@@ -136,7 +142,31 @@ async def _round(bench: Bench, preset: str) -> Version:
     fresh = Studio(bench.studio.db, Cache(link=bench.link))  # as in another process: nothing in memory yet
     await bench.time("warm", lambda: fresh.drawing(bench.place.id, made.layout_id, made.version))
     await bench.time("hot", lambda: fresh.drawing(bench.place.id, made.layout_id, made.version))
+    await _publish(bench, made)
     return made
+
+
+async def _publish(bench: Bench, made: Version) -> None:
+    """An event in the hall gets its places; beside it one bare insert of the same rows, without policies."""
+    now = datetime.now(UTC)
+    new = NewEvent(
+        venue_id=bench.venue.id,
+        name="Bench",
+        slug=f"bench-{new_id().hex}",
+        start_at=now + timedelta(days=1),
+        end_at=now + timedelta(days=2),
+    )
+    event = (await events.create_event(bench.studio.db, bench.place, new)).event
+    pin = Pin(made.layout_id, made.version)
+    await operator.move(bench.studio, bench.place, *pin, VersionStatus.ACTIVE, reason=None)
+    await prices.save_seating(bench.studio, bench.place, event.id, Wanted(pin=pin, overrides={}))
+    order = Order(verb=Verb.PUBLISH)
+    await bench.time("publish", lambda: places.move_event(bench.studio, bench.place, event.id, order))
+    table = f"bare_event_seats_{new_id().hex}"
+    await bench.owner.execute(f"create table {table} (like event_seats including all)")
+    insert = f"insert into {table} select * from event_seats where event_id = $1 order by ordinal"  # noqa: S608
+    await bench.time("insert", lambda: bench.owner.execute(insert, event.id))
+    await bench.owner.execute(f"drop table {table}")
 
 
 async def _copy(bench: Bench, made: Version) -> None:

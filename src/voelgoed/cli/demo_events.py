@@ -11,10 +11,14 @@ from voelgoed.db import Database
 from voelgoed.events import calendar, operator
 from voelgoed.events.model import Json, NewDate, NewEvent, NewGate, NewVenue, Order, Venue, Verb
 from voelgoed.events.refusals import EventNotFound, VenueNotFound
+from voelgoed.holds import operator as places
+from voelgoed.holds.inventory import Wanted
 from voelgoed.seating import operator as layouts, presets
 from voelgoed.seating.generate import generate
-from voelgoed.seating.model import VersionStatus
+from voelgoed.seating.model import Pin, VersionStatus
 from voelgoed.seating.studio import Studio
+from voelgoed.ticketing import operator as prices
+from voelgoed.ticketing.model import NewRule
 
 TIMEZONE: Final = "Africa/Johannesburg"
 SERIES: Final = UUID("6f1c2a34-5b0e-8d1c-9a77-0f2d3c4b5a69")
@@ -78,6 +82,7 @@ class Show:
     verbs: tuple[Verb, ...]
     settings: Json
     capacity: int | None = None
+    is_seated: bool = True
     new_day: int | None = None
     postponement_reason: str | None = None
     recurrence_group_id: UUID | None = None
@@ -133,6 +138,8 @@ SHOWS: Final[Mapping[str, Show]] = {
         lasts=timedelta(hours=3),
         verbs=(Verb.PUBLISH, Verb.POSTPONE),
         settings={"category": "music", "cover": "voices"},
+        capacity=900,
+        is_seated=False,
         postponement_reason="weather",
     ),
     "rescheduled": Show(
@@ -159,6 +166,8 @@ SHOWS: Final[Mapping[str, Show]] = {
         lasts=timedelta(hours=2),
         verbs=(Verb.PUBLISH, Verb.CANCEL),
         settings={"category": "family", "cover": "stars"},
+        capacity=250,
+        is_seated=False,
     ),
     "draft": Show(
         venue="die-skouburg",
@@ -182,6 +191,13 @@ HALLS: Final[Mapping[str, str]] = {
 }
 """Which preset stands at which venue."""
 
+PRICES: Final[Mapping[str, Mapping[str, int]]] = {
+    "die-skouburg": {"STALLS": 22_000, "BALCONY": 14_000},
+    "oewerpark": {"ORCHESTRA": 15_000, "FLOOR": 10_000, "PIT": 8_000, "VIP": 30_000, "GA": 9_000},
+    "vaalkrans-stadium": {"1": 85_000, "2": 60_000, "3": 35_000},
+}
+"""What places cost in cents, by what the code of their zone begins with: the tiers of a stadium are hundreds."""
+
 
 async def seed(studio: Studio, place: Organization) -> None:
     """Make what is missing; what is there already stays as people have left it."""
@@ -191,6 +207,8 @@ async def seed(studio: Studio, place: Organization) -> None:
             await operator.find_venue(db, place, new.slug)
         except VenueNotFound:
             await operator.create_venue(db, place, new, gates)
+    if (await layouts.get_policy(db, place)).version == 0:  # the festival has a VIP lounge
+        await layouts.change_policy(db, place, {"allow_vip_zones": True}, reason="for the demonstration")
     halls = {layout.venue_id for layout in await layouts.list_layouts(studio, place)}
     for slug, preset in HALLS.items():
         venue = await operator.find_venue(db, place, slug)
@@ -205,7 +223,7 @@ async def seed(studio: Studio, place: Organization) -> None:
         try:
             await operator.find_event(db, place, show.slug)
         except EventNotFound:
-            await _make(db, place, show, today)
+            await _make(studio, place, show, today)
 
 
 async def ids(db: Database, place: Organization) -> dict[str, str]:
@@ -219,7 +237,8 @@ async def ids(db: Database, place: Organization) -> dict[str, str]:
     return found
 
 
-async def _make(db: Database, place: Organization, show: Show, today: date) -> None:
+async def _make(studio: Studio, place: Organization, show: Show, today: date) -> None:
+    db = studio.db
     venue = await operator.find_venue(db, place, show.venue)
     start = _moment(today, show.days_ahead, show.begins, venue)
     new = NewEvent(
@@ -234,6 +253,7 @@ async def _make(db: Database, place: Organization, show: Show, today: date) -> N
         recurrence_group_id=show.recurrence_group_id,
     )
     made = await operator.create_event(db, place, new)
+    await _seat(studio, place, made.event.id, venue, is_seated=show.is_seated)
     new_date = None
     if show.new_day is not None:
         new_date = NewDate(start_at=_moment(today, show.new_day, show.begins, venue))
@@ -241,7 +261,31 @@ async def _make(db: Database, place: Organization, show: Show, today: date) -> N
         order = Order(verb=verb, reason="for the demonstration")
         if verb is Verb.POSTPONE:
             order = replace(order, new_date=new_date, postponement_reason=show.postponement_reason)
-        await operator.move_event(db, place, made.event.id, order)
+        await places.move_event(studio, place, made.event.id, order)
+
+
+async def _seat(studio: Studio, place: Organization, event_id: UUID, venue: Venue, *, is_seated: bool) -> None:
+    """Give an event the layout of its venue, and every zone its price."""
+    halls = {layout.venue_id: layout for layout in await layouts.list_layouts(studio, place)}
+    hall, pin = halls.get(venue.id), None
+    if is_seated and hall and hall.active_version:
+        pin = Pin(hall.id, hall.active_version)
+    await prices.save_seating(studio, place, event_id, Wanted(pin=pin, overrides={}))
+    zones = (await prices.see_seating(studio, place, event_id)).offered.zones
+    costs = {zone.zone_id: _cost(venue.slug, zone.view.code) for zone in zones}
+    rules = {f"{venue.name}: R{cost / 100:,.0f}": cost for cost in costs.values()}
+    known = {rule.name: rule.id for rule in await prices.list_rules(studio.db, place)}
+    for name, cost in rules.items():
+        if name not in known:
+            new = NewRule(name=name, currency="ZAR", amount_minor=cost, by_category={"companion": cost // 2})
+            known[name] = (await prices.create_rule(studio.db, place, new)).id
+    ids = {cost: known[name] for name, cost in rules.items()}
+    priced = {str(zone_id): {"pricing_rule_id": str(ids[cost])} for zone_id, cost in costs.items()}
+    await prices.save_seating(studio, place, event_id, Wanted(pin=pin, overrides={"pricing_zones": priced}))
+
+
+def _cost(venue: str, zone_code: str) -> int:
+    return next(cost for begins, cost in PRICES[venue].items() if zone_code.startswith(begins))
 
 
 def _moment(today: date, days_ahead: int, at: time, venue: Venue) -> datetime:

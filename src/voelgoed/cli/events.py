@@ -11,10 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from voelgoed.cli.accounts import opened
+from voelgoed.cli.layouts import in_studio
 from voelgoed.config import Settings
 from voelgoed.errors import StartRefused
 from voelgoed.events import calendar, operator, rules
 from voelgoed.events.model import EventAtVenue, NewDate, NewEvent, NewVenue, Order, Status, Venue, Verb
+from voelgoed.holds import operator as places
 from voelgoed.paging import LIMIT_MAX
 
 SHOWN_MAX = 1_000
@@ -121,9 +123,8 @@ async def move_event(
     postponement_reason: str = "",
 ) -> None:
     """Carry out a verb; times are read by the clock of the event's venue."""
-    async with opened(settings) as db:
-        place = await operator.organization_at(db, organization)
-        found = await operator.find_event(db, place, slug)
+    async with in_studio(settings, organization) as (studio, place):
+        found = await operator.find_event(studio.db, place, slug)
         moments = {key: read_moment(told, found.venue.timezone) for key, told in (times or {}).items() if told}
         if moments and "start_at" not in moments:
             raise StartRefused("a new date begins with --start")
@@ -133,7 +134,7 @@ async def move_event(
             new_date=NewDate(**moments) if moments else None,
             postponement_reason=postponement_reason or None,
         )
-        moved = await operator.move_event(db, place, found.event.id, order)
+        moved = await places.move_event(studio, place, found.event.id, order)
     show([moved], as_json=False)
 
 

@@ -102,12 +102,17 @@ async def add(
 ) -> None:
     """Store a layout at a venue, or as the next version of one that is there."""
     async with in_studio(settings, organization) as (studio, place):
-        with progress("storing") as on_progress:
-            if layout_id is not None:
-                made = await operator.add_version(studio, place, LayoutId(layout_id), layout, on_progress=on_progress)
-            else:
-                at = await events.find_venue(studio.db, place, venue)
-                made = await operator.add_layout(studio, place, at.id, layout, on_progress=on_progress)
+        try:
+            with progress("storing") as on_progress:
+                if layout_id is not None:
+                    made = await operator.add_version(
+                        studio, place, LayoutId(layout_id), layout, on_progress=on_progress
+                    )
+                else:
+                    at = await events.find_venue(studio.db, place, venue)
+                    made = await operator.add_layout(studio, place, at.id, layout, on_progress=on_progress)
+        except LayoutInvalid as invalid:
+            raise _refused(layout.name, invalid) from None
     _show_versions([made])
 
 
@@ -187,12 +192,12 @@ def write(data: bytes, to: Path | None) -> None:
         raise StartRefused(f"cannot write {to}: {failed.strerror}") from None
 
 
-def _refused(path: Path, invalid: LayoutInvalid) -> StartRefused:
-    """Every fault on a line of its own; then the file as a whole."""
+def _refused(what: object, invalid: LayoutInvalid) -> StartRefused:
+    """Every fault on a line of its own; then the whole."""
     said = Console(stderr=True, highlight=False, soft_wrap=True)
     for fault in invalid.faults:
         said.print(Text(f"{fault.path}: {fault.message} {fault.hint} [{fault.code}]"))
-    return StartRefused(f"{path} has {invalid.count} errors: nothing was stored")
+    return StartRefused(f"{what} has {invalid.count} errors: nothing was stored")
 
 
 def _show_versions(found: list[Version]) -> None:

@@ -21,7 +21,19 @@ from voelgoed.cli import (
     events as events_command,
     layouts as layouts_command,
     schema as schema_command,
+    selling,
     tree,
+)
+from voelgoed.cli.arguments import (
+    AsJson,
+    EventArgument,
+    LayoutArgument,
+    NeededReason,
+    OrgArgument,
+    Reason,
+    VersionArgument,
+    When,
+    settings_for,
 )
 from voelgoed.config import Settings
 from voelgoed.errors import StartRefused
@@ -30,7 +42,6 @@ from voelgoed.jobs import worker as worker_process
 from voelgoed.journal.model import SearchFilter
 from voelgoed.seating.canonical import write_layout
 from voelgoed.seating.model import VersionStatus
-from voelgoed.telemetry import log
 from voelgoed.wiring import REFUSED, run_to_end
 
 WRONG = 1
@@ -58,6 +69,9 @@ for name, group in (
     ("venue", venue),
     ("event", event),
     ("layout", layout),
+    ("policy", selling.policy),
+    ("price", selling.price),
+    ("seating", selling.seating),
     ("audit", audit),
     ("bench", bench),
 ):
@@ -65,14 +79,6 @@ for name, group in (
 
 Workers = Annotated[int | None, typer.Option(help="Web processes. [default: VOELGOED_WORKERS or 1]", min=1, max=64)]
 Port = Annotated[int | None, typer.Option(help="Port; 0 picks a free one. [default: VOELGOED_PORT or 8600]", min=0)]
-OrgArgument = Annotated[str, typer.Argument(metavar="ORG", help="The organization's address.")]
-EventArgument = Annotated[str, typer.Argument(metavar="EVENT", help="The event's address.")]
-LayoutArgument = Annotated[UUID, typer.Argument(metavar="LAYOUT", help="The layout's id.")]
-VersionArgument = Annotated[int, typer.Argument(min=1, help="The number of a version.")]
-Reason = Annotated[str, typer.Option(help="Why; it stands in the journal.")]
-NeededReason = Annotated[str, typer.Option(help="Why; it stands in the journal.", show_default=False)]
-When = Annotated[str, typer.Option(help="By the clock of the venue: 2027-03-12 19:30.", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, for programs.")]
 
 
 def main() -> None:
@@ -113,27 +119,27 @@ def options(
 @app.command()
 def serve(workers: Workers = None, port: Port = None) -> None:
     """Run the whole installation: embedded servers where no URL is set, web processes and the worker."""
-    settings = _settings("serve", workers=workers, port=port)
+    settings = settings_for("serve", workers=workers, port=port)
     run_to_end(tree.run(settings, on_ready=lambda running: print(f"Serving at {running.address}", flush=True)))
 
 
 @app.command()
 def demo(workers: Workers = None, port: Port = None, *, as_json: AsJson = False) -> None:
     """Run an installation with demonstration data in a folder of its own."""
-    settings = demo_command.in_own_folder(_settings("demo", workers=workers, port=port))
+    settings = demo_command.in_own_folder(settings_for("demo", workers=workers, port=port))
     run_to_end(demo_command.run(settings, as_json=as_json))
 
 
 @app.command()
 def worker() -> None:
     """Run the worker process alone; `serve` starts one by itself."""
-    run_to_end(worker_process.run(_connected(_settings("worker"))))
+    run_to_end(worker_process.run(_connected(settings_for("worker"))))
 
 
 @app.command()
 def doctor(*, as_json: AsJson = False) -> None:
     """Look at everything an installation needs, and say in plain words what is wrong."""
-    findings = run_to_end(doctor_command.examine(_settings("doctor")))
+    findings = run_to_end(doctor_command.examine(settings_for("doctor")))
     doctor_command.show(findings, as_json=as_json)
     if any(finding.level == "fail" for finding in findings):
         raise typer.Exit(WRONG)
@@ -142,13 +148,13 @@ def doctor(*, as_json: AsJson = False) -> None:
 @db.command()
 def migrate() -> None:
     """Bring the database up to this version of the code."""
-    run_to_end(schema_command.migrate(_settings("migrate")))
+    run_to_end(schema_command.migrate(settings_for("migrate")))
 
 
 @db.command()
 def status(*, as_json: AsJson = False) -> None:
     """Say which migrations have run; leaves with 1 when the database is not current."""
-    if not run_to_end(schema_command.show_status(_settings("status"), as_json=as_json)):
+    if not run_to_end(schema_command.show_status(settings_for("status"), as_json=as_json)):
         raise typer.Exit(WRONG)
 
 
@@ -161,13 +167,13 @@ def roles() -> None:
 @org.command("create")
 def create_organization(slug: str, name: str) -> None:
     """Found an organization: its address (lower-case letters, digits, hyphens) and its name."""
-    run_to_end(accounts_command.create_organization(_settings("org"), slug, name))
+    run_to_end(accounts_command.create_organization(settings_for("org"), slug, name))
 
 
 @org.command("list")
 def list_organizations() -> None:
     """Every organization of the installation."""
-    run_to_end(accounts_command.list_organizations(_settings("org")))
+    run_to_end(accounts_command.list_organizations(settings_for("org")))
 
 
 @user.command("create")
@@ -183,7 +189,7 @@ def create_user(
     ask_password = (lambda: str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))) if ask else None
     run_to_end(
         accounts_command.create_user(
-            _settings("user"),
+            settings_for("user"),
             organization=organization,
             email=email,
             name=name,
@@ -196,19 +202,19 @@ def create_user(
 @user.command("appoint")
 def appoint(email: str, role: PlatformRole) -> None:
     """Give somebody a role of the platform's own staff."""
-    run_to_end(accounts_command.appoint(_settings("user"), email=email, role=Role(role)))
+    run_to_end(accounts_command.appoint(settings_for("user"), email=email, role=Role(role)))
 
 
 @user.command("dismiss")
 def dismiss(email: str, role: PlatformRole) -> None:
     """Take a role of the platform's own staff away."""
-    run_to_end(accounts_command.dismiss(_settings("user"), email=email, role=Role(role)))
+    run_to_end(accounts_command.dismiss(settings_for("user"), email=email, role=Role(role)))
 
 
 @venue.command("list")
 def list_venues(organization: OrgArgument, *, as_json: AsJson = False) -> None:
     """An organization's venues."""
-    run_to_end(events_command.list_venues(_settings("venue"), organization=organization, as_json=as_json))
+    run_to_end(events_command.list_venues(settings_for("venue"), organization=organization, as_json=as_json))
 
 
 @venue.command("create")
@@ -221,7 +227,7 @@ def create_venue(
 ) -> None:
     """Make a venue."""
     new = NewVenue(name=name, slug=slug, timezone=timezone, max_capacity=capacity)
-    run_to_end(events_command.create_venue(_settings("venue"), organization=organization, new=new))
+    run_to_end(events_command.create_venue(settings_for("venue"), organization=organization, new=new))
 
 
 @event.command("list")
@@ -234,7 +240,7 @@ def list_events(
     """An organization's events in the order of time; archived ones when asked for."""
     run_to_end(
         events_command.list_events(
-            _settings("event"), organization=organization, statuses=status or (), as_json=as_json
+            settings_for("event"), organization=organization, statuses=status or (), as_json=as_json
         )
     )
 
@@ -242,7 +248,7 @@ def list_events(
 @event.command("show")
 def show_event(organization: OrgArgument, slug: EventArgument, *, as_json: AsJson = False) -> None:
     """One event, with what can be done to it."""
-    run_to_end(events_command.show_event(_settings("event"), organization=organization, slug=slug, as_json=as_json))
+    run_to_end(events_command.show_event(settings_for("event"), organization=organization, slug=slug, as_json=as_json))
 
 
 @event.command("create")
@@ -262,7 +268,7 @@ def create_event(
     times = {"start_at": start, "end_at": end, "sale_start_at": sale_start, "sale_end_at": sale_end}
     run_to_end(
         events_command.create_event(
-            _settings("event"),
+            settings_for("event"),
             organization=organization,
             venue=venue_slug,
             name=name,
@@ -346,7 +352,7 @@ def generate_layout(
     to: Annotated[Path | None, typer.Option(help="The file to write instead; standard output without it.")] = None,
 ) -> None:
     """Make a hall: stored at a venue, or written as a file that can be changed and imported."""
-    settings = _settings("layout")
+    settings = settings_for("layout")
     made = layouts_command.generated_from(spec) if spec else layouts_command.generated(preset)
     if not organization:
         layouts_command.write(write_layout(made), to)
@@ -365,7 +371,7 @@ def import_layout(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, store nothing.")] = False,
 ) -> None:
     """Read a layout from a file; everything that is wrong with it is told at once."""
-    settings = _settings("layout")
+    settings = settings_for("layout")
     found = layouts_command.read(file, is_pretix=pretix)
     if dry_run:
         typer.echo(f"{found.name}: {found.seat_count:,} seats, {found.total_capacity:,} places, no errors")
@@ -378,13 +384,13 @@ def import_layout(
 @layout.command("list")
 def list_layouts(organization: OrgArgument, *, as_json: AsJson = False) -> None:
     """An organization's layouts."""
-    run_to_end(layouts_command.list_layouts(_settings("layout"), organization=organization, as_json=as_json))
+    run_to_end(layouts_command.list_layouts(settings_for("layout"), organization=organization, as_json=as_json))
 
 
 @layout.command("versions")
 def list_layout_versions(organization: OrgArgument, layout_id: LayoutArgument) -> None:
     """The versions of a layout, latest first."""
-    run_to_end(layouts_command.show_versions(_settings("layout"), organization=organization, layout_id=layout_id))
+    run_to_end(layouts_command.show_versions(settings_for("layout"), organization=organization, layout_id=layout_id))
 
 
 @layout.command("activate")
@@ -415,7 +421,7 @@ def export_layout(
     """Write a version as a file that imports as the same."""
     run_to_end(
         layouts_command.export(
-            _settings("layout"), organization=organization, layout_id=layout_id, version=version, is_csv=csv, to=to
+            settings_for("layout"), organization=organization, layout_id=layout_id, version=version, is_csv=csv, to=to
         )
     )
 
@@ -427,7 +433,7 @@ def compare_layouts(
     """Say what is different between two versions."""
     run_to_end(
         layouts_command.compare(
-            _settings("layout"), organization=organization, layout_id=layout_id, before=before, after=after
+            settings_for("layout"), organization=organization, layout_id=layout_id, before=before, after=after
         )
     )
 
@@ -453,7 +459,7 @@ def search_audit(
         since=audit_command.read_time(since, now=now) if since else None,
         until=audit_command.read_time(until, now=now) if until else None,
     )
-    settings = _settings("audit")
+    settings = settings_for("audit")
     facts = run_to_end(
         accounts_command.on_database(settings, audit_command.search, slug=organization, asked=asked, limit=limit)
     )
@@ -468,14 +474,14 @@ def bench_layout(
     as_json: AsJson = False,
 ) -> None:
     """What a hall costs: made, checked, stored beside a bare COPY of the same rows, loaded cold, warm and hot."""
-    _settings("bench")
+    settings_for("bench")
     run_to_end(bench_command.layout(preset=preset, rounds=rounds, as_json=as_json))
 
 
 def _move_layout(organization: str, layout_id: UUID, version: int, to: VersionStatus, reason: str) -> None:
     run_to_end(
         layouts_command.move(
-            _settings("layout"),
+            settings_for("layout"),
             organization=organization,
             layout_id=layout_id,
             version=version,
@@ -495,7 +501,7 @@ def _move(
 ) -> None:
     run_to_end(
         events_command.move_event(
-            _settings("event"),
+            settings_for("event"),
             organization=organization,
             slug=slug,
             verb=verb,
@@ -504,12 +510,6 @@ def _move(
             postponement_reason=postponement_reason,
         )
     )
-
-
-def _settings(process: str, **over: object) -> Settings:
-    settings = config.load(**{name: value for name, value in over.items() if value is not None})
-    log.configure(settings.log_level, settings.log_format, process=process)
-    return settings
 
 
 def _connected(settings: Settings) -> Settings:

@@ -38,14 +38,25 @@ TOLD_CHARS_MAX = 500
 Decide = Callable[[Event, datetime], Event]
 
 
-async def move(conn: Conn, organization_id: OrganizationId, event_id: UUID, order: Order, *, by: Teller) -> Change:
-    """Carry out a verb on an event, or refuse; one fact for one success, nothing changed by a refusal."""
+async def move(
+    conn: Conn,
+    organization_id: OrganizationId,
+    event_id: UUID,
+    order: Order,
+    *,
+    by: Teller,
+    inventory_epoch: int | None = None,
+) -> Change:
+    """Carry out a verb on an event, or refuse; one fact for one success, nothing changed by a refusal.
+
+    `inventory_epoch` counts how often its places were made, and is given by whoever makes them beside this.
+    """
     kind = kind_of(order.verb)
     done = await change(
         conn,
         organization_id,
         event_id,
-        lambda event, now: _decided(event, order, now),
+        lambda event, now: _decided(event, order, now, inventory_epoch),
         kind=kind,
         by=by,
         version=order.version,
@@ -118,6 +129,21 @@ async def lock(conn: Conn, organization_id: OrganizationId, event_id: UUID, *, v
     return event
 
 
+async def find_at_venue(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> tuple[Event, Venue]:
+    """An event as it stands, and its venue; nothing is locked."""
+    event = await store.get_event(conn, organization_id, event_id)
+    if event is None:
+        raise EventNotFound
+    venue = await store.get_venue(conn, organization_id, event.venue_id)
+    assert venue is not None
+    return event, venue
+
+
+async def read_clock(conn: Conn) -> datetime:
+    """What time PostgreSQL has, which is the one that counts."""
+    return await store.read_clock(conn)
+
+
 async def remove(
     conn: Conn, organization_id: OrganizationId, event_id: UUID, *, by: Teller, version: int | None
 ) -> Event:
@@ -162,10 +188,10 @@ def note_anomaly(kind: str, event: Event) -> None:
     log.warning("event_anomaly", anomaly=kind, status=event.status, **_labels(event))
 
 
-def _decided(event: Event, order: Order, now: datetime) -> Event:
+def _decided(event: Event, order: Order, now: datetime, inventory_epoch: int | None) -> Event:
     wanted = rules.decide(event, order, now)
     if isinstance(wanted, Event):
-        return wanted
+        return wanted if inventory_epoch is None else replace(wanted, inventory_epoch=inventory_epoch)
     if wanted.is_about_times:
         note_anomaly("times_refused", event)
         raise EventTimesInvalid(why=wanted.why)

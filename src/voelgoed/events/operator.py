@@ -4,14 +4,13 @@ Nothing is announced from here: what is cached elsewhere is right again within a
 """
 
 from collections.abc import Iterable
-from uuid import UUID
 
 from voelgoed.accounts.model import Organization
 from voelgoed.accounts.signing import OrganizationNotFound
 from voelgoed.accounts.usecases import find_organization
 from voelgoed.db import Database
-from voelgoed.events import lifecycle, store, usecases
-from voelgoed.events.model import OPERATOR, EventAtVenue, EventFilter, NewEvent, NewGate, NewVenue, Order, Status, Venue
+from voelgoed.events import store, usecases
+from voelgoed.events.model import OPERATOR, EventAtVenue, EventFilter, NewEvent, NewGate, NewVenue, Status, Venue
 from voelgoed.events.refusals import EventNotFound, VenueNotFound
 from voelgoed.paging import Page
 
@@ -72,11 +71,3 @@ async def create_event(db: Database, place: Organization, new: NewEvent) -> Even
     """Make an event; it begins as a draft."""
     async with db.transaction(place.id) as conn:
         return await usecases.make_event(conn, place.id, new, by=OPERATOR)
-
-
-async def move_event(db: Database, place: Organization, event_id: UUID, order: Order) -> EventAtVenue:
-    """Carry out a verb."""
-    async with db.transaction(place.id) as conn:
-        done = await lifecycle.move(conn, place.id, event_id, order, by=OPERATOR)
-        venues = await store.get_venues(conn, place.id, [done.event.venue_id])
-    return EventAtVenue(done.event, venues[done.event.venue_id])

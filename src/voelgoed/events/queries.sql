@@ -134,7 +134,7 @@ update events
    set venue_id = $3, name = $4, slug = $5, description = $6, status = $7, start_at = $8, end_at = $9,
        sale_start_at = $10, sale_end_at = $11, capacity = $12, settings = $13, replaced_by_event_id = $14,
        recurrence_group_id = $15, rescheduled_at = $16, rescheduled_end_at = $17, postponement_reason = $18,
-       is_automatic = $19, version = version + 1, updated_at = now()
+       is_automatic = $19, inventory_epoch = $20, version = version + 1, updated_at = now()
  where organization_id = $1 and id = $2
 returning id, organization_id, venue_id, name, slug, description, status, start_at, end_at, sale_start_at, sale_end_at,
           capacity, settings, replaced_by_event_id, recurrence_group_id, rescheduled_at, rescheduled_end_at,

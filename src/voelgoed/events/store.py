@@ -68,6 +68,8 @@ def _refusing() -> Iterator[None]:
     except asyncpg.CheckViolationError as broken:
         if broken.constraint_name == "venues_hold_their_layouts":
             raise CapacityExceeded(why="a layout of the venue has more places") from broken
+        if broken.constraint_name == "venues_hold_their_events":
+            raise CapacityExceeded(why="an event at the venue offers more places") from broken
         field = FORMS.get(broken.constraint_name or "")
         if field is None:
             raise
@@ -314,6 +316,7 @@ async def save_event(conn: Conn, event: Event) -> Event:
             event.rescheduled_end_at,
             event.postponement_reason,
             event.is_automatic,
+            event.inventory_epoch,
         )
     saved = _event(row)
     assert saved is not None

@@ -1,7 +1,7 @@
 """What an organization's people do with venues, gates and events."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -50,6 +50,17 @@ from voelgoed.events.refusals import (
 from voelgoed.ids import OrganizationId, new_id
 from voelgoed.journal.recording import record
 from voelgoed.paging import Page, after_id, after_moment, page_by_id, page_by_moment
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a higher domain does in the transaction of a change: lock its own before the event, follow after it."""
+
+    first: Callable[[Conn], Awaitable[None]] | None = None
+    then: Callable[[Conn, Change], Awaitable[None]] | None = None
+
+
+ALONE = Beside()
 
 LISTED = frozenset(Status) - {Status.ARCHIVED}
 """What the organiser's list shows unless asked otherwise; history is asked for by name."""
@@ -261,7 +272,7 @@ async def get_event(db: Database, call: Call, event_id: UUID) -> EventAtVenue:
 
 
 async def create_event(
-    db: Database, catalogue: Catalogue, call: Call, new: NewEvent, *, once: Once | None
+    db: Database, catalogue: Catalogue, call: Call, new: NewEvent, *, once: Once | None, beside: Beside = ALONE
 ) -> EventAtVenue:
     """Make an event; it begins as a draft."""
     require(call.actor, Action.CHANGE_EVENTS)
@@ -272,6 +283,8 @@ async def create_event(
                 raise EventNotFound
             return await _at_venue(conn, found)
         made = await make_event(conn, call.organization_id, new, by=Teller.of(call))
+        if beside.then:
+            await beside.then(conn, Change(None, made.event))
         await idempotency.remember(conn, call, once, {"id": str(made.event.id)})
     await catalogue.announce("event_created", Change(None, made.event))
     return made
@@ -301,6 +314,7 @@ async def update_event(
     changed: Mapping[str, Any],
     *,
     version: int | None,
+    beside: Beside = ALONE,
 ) -> EventAtVenue:
     """Change what may be changed of an event in its status, by this role."""
     require(call.actor, Action.CHANGE_EVENTS)
@@ -321,6 +335,8 @@ async def update_event(
         return wanted
 
     async with db.transaction(call.organization_id) as conn:
+        if beside.first:
+            await beside.first(conn)
         if changed.get("replaced_by_event_id"):
             await store.lock_replacements(conn, call.organization_id)
             await lifecycle.lock(conn, call.organization_id, event_id, version=version)
@@ -334,6 +350,8 @@ async def update_event(
             by=Teller.of(call),
             version=version,
         )
+        if beside.then:
+            await beside.then(conn, done)
         found = await _at_venue(conn, done.event)
     await catalogue.announce("event_updated", done)
     return found
@@ -349,6 +367,7 @@ async def change_venue(
     has_consent: bool,
     reason: str,
     version: int | None,
+    beside: Beside = ALONE,
 ) -> EventAtVenue:
     """Move an event that people know of to another venue. Whoever has tickets is affected, so it must be meant."""
     require(call.actor, Action.SCHEDULE_EVENTS)
@@ -361,6 +380,8 @@ async def change_venue(
         return replace(event, venue_id=venue_id)
 
     async with db.transaction(call.organization_id) as conn:
+        if beside.first:
+            await beside.first(conn)
         done = await lifecycle.change(
             conn,
             call.organization_id,
@@ -371,6 +392,8 @@ async def change_venue(
             version=version,
             reason=reason,
         )
+        if beside.then:
+            await beside.then(conn, done)
         found = await _at_venue(conn, done.event)
     await catalogue.announce("event_venue_changed", done)
     return found

@@ -39,7 +39,7 @@ IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=KEY_CHARS_MAX, pattern=r"^[\x21-\x7e]+$")
 ]
 
-IfMatch = Annotated[str | None, Header(alias="If-Match", pattern=r'^(\*|"[1-9]\d{0,8}")$')]
+IfMatch = Annotated[str | None, Header(alias="If-Match", pattern=r'^(\*|"(0|[1-9]\d{0,8})")$')]
 
 
 def seen(if_match: str | None) -> int | None:

@@ -16,7 +16,22 @@ from voelgoed.http.context import SCOPE_KEY
 from voelgoed.http.guard import RULES, Route
 from voelgoed.http.hot import HOT
 from voelgoed.http.problems import AddressUnknown, Problem, RequestInvalid
-from voelgoed.http.routes import audit, auth, events, feed, health, layouts, me, members, platform, storefronts, venues
+from voelgoed.http.routes import (
+    audit,
+    auth,
+    events,
+    feed,
+    health,
+    layouts,
+    me,
+    members,
+    platform,
+    pricing_rules,
+    seating,
+    seating_policy,
+    storefronts,
+    venues,
+)
 
 DESCRIPTION = "Seat reservation and events: venues, layouts, live maps, holds, tickets and gates."
 ROUTERS = (
@@ -29,6 +44,9 @@ ROUTERS = (
     events.router,
     feed.router,
     layouts.router,
+    pricing_rules.router,
+    seating_policy.router,
+    seating.router,
     audit.router,
     platform.router,
 )

@@ -15,6 +15,7 @@ import msgspec
 from voelgoed.accounts import idempotency, sessions, signing
 from voelgoed.db import Conn, Database
 from voelgoed.events import timekeeper
+from voelgoed.holds import inventory
 from voelgoed.jobs import upkeep
 from voelgoed.jobs.install import queries_on
 from voelgoed.journal import origins
@@ -81,6 +82,7 @@ def known_jobs() -> Sequence[tuple[Job, str | None]]:
         (Job(name="advance_events", run=advance_events, timeout_s=55.0), EVERY_MINUTE),
         (on_database("purge_idempotency", idempotency.purge), HOURLY),
         (on_database("purge_unfinished_layouts", versions.purge_unfinished), HOURLY),
+        (on_database("clear_broken_off_inventories", inventory.clear_broken_off), HOURLY),
         (on_database("purge_job_records", upkeep.purge), DAILY),
         (on_database("purge_origins", origins.purge), DAILY),
         (on_database("purge_sessions", sessions.purge), HOURLY),

@@ -54,6 +54,8 @@ class FaultCode(StrEnum):
     GROUP_OTHER_ZONE = "group_other_zone"
     GROUP_KIND_MISMATCH = "group_kind_mismatch"
     SEAT_IN_TWO_GROUPS = "seat_in_two_groups"
+    ZONE_NOT_PERMITTED = "zone_not_permitted"
+    SEAT_NOT_PERMITTED = "seat_not_permitted"
 
 
 HINTS: Mapping[FaultCode, str] = {
@@ -99,6 +101,8 @@ HINTS: Mapping[FaultCode, str] = {
     FaultCode.GROUP_OTHER_ZONE: "Make a group for each zone.",
     FaultCode.GROUP_KIND_MISMATCH: "A wheelchair_pair is one wheelchair space and seats that are companions of it.",
     FaultCode.SEAT_IN_TWO_GROUPS: "A seat belongs to one group at most.",
+    FaultCode.ZONE_NOT_PERMITTED: "Choose what the seating policy allows, or have the policy changed.",
+    FaultCode.SEAT_NOT_PERMITTED: "Name the wheelchair space it belongs to, or give the seat another category.",
 }
 assert HINTS.keys() == set(FaultCode)
 

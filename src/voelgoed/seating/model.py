@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType
+from typing import NamedTuple, NewType
 from uuid import UUID
 
 import msgspec
@@ -237,6 +237,46 @@ class ListedLayout:
     active_version: int | None
     created_at: datetime
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLayout:
+    """Which version an event has, and what it says differently, as a JSON object. Without a layout it has one zone."""
+
+    id: UUID
+    organization_id: OrganizationId
+    event_id: UUID
+    layout_id: LayoutId | None
+    layout_version: int | None
+    overrides: Mapping[str, object]
+    version: int
+    making: UUID | None
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def pin(self) -> "Pin | None":
+        if self.layout_id is None:
+            return None
+        assert self.layout_version is not None
+        return Pin(self.layout_id, self.layout_version)
+
+
+class Pin(NamedTuple):
+    """A version of a layout, as an event names it."""
+
+    layout_id: LayoutId
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedEvent:
+    """An event that has a version of a layout, as a list of them tells it."""
+
+    event_id: UUID
+    name: str
+    status: str
+    layout_version: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

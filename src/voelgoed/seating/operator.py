@@ -1,15 +1,20 @@
-"""What the operator of an installation does with layouts, who has the machine itself and so needs no session."""
+"""What the operator of an installation does with layouts and policies, who has the machine itself and so no session."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from uuid import UUID
 
-from voelgoed.accounts.model import Organization
+from voelgoed.accounts.model import Organization, Role
+from voelgoed.db import Database
 from voelgoed.events.model import OPERATOR
-from voelgoed.seating import store, versions
+from voelgoed.seating import policies, store, versions
 from voelgoed.seating.canonical import write_layout
 from voelgoed.seating.document import read_layout
 from voelgoed.seating.model import Layout, LayoutId, ListedLayout, Version, VersionStatus
+from voelgoed.seating.policies import StoredPolicy
+from voelgoed.seating.policy import LOCKS, wrong_policy
 from voelgoed.seating.pretix import read_plan
+from voelgoed.seating.refusals import PolicyInvalid
 from voelgoed.seating.seats_csv import write_seats
 from voelgoed.seating.studio import Studio
 from voelgoed.seating.versions import OnProgress
@@ -67,3 +72,32 @@ async def export(studio: Studio, place: Organization, layout_id: LayoutId, numbe
     """A version as a file."""
     layout = await load(studio, place, layout_id, number)
     return write_seats(layout) if is_csv else write_layout(layout)
+
+
+async def get_policy(db: Database, place: Organization) -> StoredPolicy:
+    """What an organization lets its seating be."""
+    async with db.transaction(place.id) as conn:
+        return await policies.load(conn, place.id)
+
+
+async def change_policy(
+    db: Database,
+    place: Organization,
+    values: Mapping[str, object],
+    *,
+    reason: str,
+    lock: Iterable[str] = (),
+    unlock: Iterable[str] = (),
+) -> StoredPolicy:
+    """Set fields of an organization's policy; lock some, and unlock others."""
+    closed, opened, version = frozenset(lock), frozenset(unlock), None
+    if wrong := wrong_policy({LOCKS: sorted(closed | opened)}):
+        raise PolicyInvalid(fields=wrong)
+    async with db.transaction(place.id) as conn:
+        if closed or opened:
+            found = await policies.load(conn, place.id)
+            values = {**values, LOCKS: sorted((closed | frozenset(found.policy.locked_fields)) - opened)}
+            version = found.version  # what somebody locks meanwhile is not unlocked by this
+        return await policies.save(
+            conn, place.id, values, by=OPERATOR, role=Role.SUPER_ADMIN, reason=reason, version=version
+        )

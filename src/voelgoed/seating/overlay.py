@@ -289,6 +289,7 @@ class OverlayCode(StrEnum):
     OVERRIDE_REFUSED = "override_refused"
     ZONE_NOT_PERMITTED = "zone_not_permitted"
     CAPACITY_EXCEEDED = "capacity_exceeded"
+    PRICE_REFUSED = "price_refused"
 
 
 OVERLAY_HINTS: Final[Mapping[OverlayCode, str]] = MappingProxyType(
@@ -298,6 +299,7 @@ OVERLAY_HINTS: Final[Mapping[OverlayCode, str]] = MappingProxyType(
         OverlayCode.NAMED_TWICE: "Name it once.",
         OverlayCode.OVERRIDE_REFUSED: "Leave it out, or have the organization's policy changed.",
         OverlayCode.ZONE_NOT_PERMITTED: "Switch the zone off, sell it otherwise, or have the policy changed.",
+        OverlayCode.PRICE_REFUSED: "Name one of the organization's pricing rules; an event has one currency.",
         OverlayCode.CAPACITY_EXCEEDED: "Block seats, switch zones off, or give the event or venue more room.",
     }
 )

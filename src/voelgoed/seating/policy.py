@@ -242,6 +242,12 @@ def refused_zones(policy: Policy, zones: Iterable[Offered]) -> list[tuple[str, s
 
 def refused_zone(policy: Policy, zone: Offered) -> Iterator[str]:
     """Why the policy does not allow a zone by itself, whatever else there is."""
+    yield from refused_type(policy, zone)
+    yield from refused_access(policy, zone)
+
+
+def refused_type(policy: Policy, zone: Offered) -> Iterator[str]:
+    """Why the policy does not allow what the zone is."""
     if zone.zone_type in RESERVED_TYPES:
         if not policy.allow_reserved_seating:
             yield "reserved seating is not allowed"
@@ -249,6 +255,10 @@ def refused_zone(policy: Policy, zone: Offered) -> Iterator[str]:
         yield "general admission is not allowed"
     if zone.zone_type in VIP_TYPES and not policy.allow_vip_zones:
         yield "VIP zones are not allowed"
+
+
+def refused_access(policy: Policy, zone: Offered) -> Iterator[str]:
+    """Why the policy does not allow how people come to book there."""
     if zone.access_mode not in policy.allowed_access_modes:
         yield f"access by {zone.access_mode} is not allowed"
 

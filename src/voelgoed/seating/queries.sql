@@ -169,3 +169,115 @@ select organization_id, layout_id, version
 
 -- name: remove_unfinished
 select remove_unfinished_version($1, $2, $3);
+
+-- name: get_policy
+select allow_reserved_seating, allow_ga_seating, allow_hybrid_ga_reserved, allow_vip_zones, allowed_access_modes,
+       enforce_accessibility_rules, companion_release_occupancy_threshold, max_wheelchair_seats_per_booking,
+       companion_requires_wheelchair, max_companions_per_wheelchair, accessibility_audit_enabled,
+       max_seats_per_booking, orphan_avoidance_strict, group_adjacency_strict, max_group_split,
+       prefer_clustering_over_selection, default_hold_ttl_minutes, max_holds_per_user, max_holds_per_ip, locked_fields,
+       version, updated_at
+  from seating_policies
+ where organization_id = $1;
+
+-- name: lock_policy
+select allow_reserved_seating, allow_ga_seating, allow_hybrid_ga_reserved, allow_vip_zones, allowed_access_modes,
+       enforce_accessibility_rules, companion_release_occupancy_threshold, max_wheelchair_seats_per_booking,
+       companion_requires_wheelchair, max_companions_per_wheelchair, accessibility_audit_enabled,
+       max_seats_per_booking, orphan_avoidance_strict, group_adjacency_strict, max_group_split,
+       prefer_clustering_over_selection, default_hold_ttl_minutes, max_holds_per_user, max_holds_per_ip, locked_fields,
+       version, updated_at
+  from seating_policies
+ where organization_id = $1
+   for update;
+
+-- name: add_policy
+-- With the defaults, as version 0: whoever adds it changes it next. Of two who add it, one waits for the other.
+insert into seating_policies (id, organization_id, version)
+values ($2, $1, 0)
+on conflict (organization_id) do nothing;
+
+-- name: save_policy
+-- The fields in the order of the policy.
+update seating_policies
+   set allow_reserved_seating = $2, allow_ga_seating = $3, allow_hybrid_ga_reserved = $4, allow_vip_zones = $5,
+       allowed_access_modes = $6, enforce_accessibility_rules = $7, companion_release_occupancy_threshold = $8,
+       max_wheelchair_seats_per_booking = $9, companion_requires_wheelchair = $10, max_companions_per_wheelchair = $11,
+       accessibility_audit_enabled = $12, max_seats_per_booking = $13, orphan_avoidance_strict = $14,
+       group_adjacency_strict = $15, max_group_split = $16, prefer_clustering_over_selection = $17,
+       default_hold_ttl_minutes = $18, max_holds_per_user = $19, max_holds_per_ip = $20, locked_fields = $21,
+       version = version + 1, updated_at = now()
+ where organization_id = $1
+returning allow_reserved_seating, allow_ga_seating, allow_hybrid_ga_reserved, allow_vip_zones, allowed_access_modes,
+          enforce_accessibility_rules, companion_release_occupancy_threshold, max_wheelchair_seats_per_booking,
+          companion_requires_wheelchair, max_companions_per_wheelchair, accessibility_audit_enabled,
+          max_seats_per_booking, orphan_avoidance_strict, group_adjacency_strict, max_group_split,
+          prefer_clustering_over_selection, default_hold_ttl_minutes, max_holds_per_user, max_holds_per_ip,
+          locked_fields, version, updated_at;
+
+-- name: list_seat_serials
+-- The last eight digits of every seat's id, in the order of the ordinals, as one text: a hall has 100,000 of them.
+select coalesce(string_agg(right(seat_id::text, 8), '' order by ordinal), '')
+  from seats
+ where organization_id = $1 and layout_id = $2 and version = $3;
+
+-- name: get_event_layout
+select id, organization_id, event_id, layout_id, layout_version, overrides, version, making, created_at, updated_at
+  from event_layouts
+ where organization_id = $1 and event_id = $2;
+
+-- name: add_event_layout
+insert into event_layouts (id, organization_id, event_id)
+values ($3, $1, $2)
+    on conflict on constraint event_layouts_one_each do nothing;
+
+-- name: lock_event_layout
+select id, organization_id, event_id, layout_id, layout_version, overrides, version, making, created_at, updated_at
+  from event_layouts
+ where organization_id = $1 and event_id = $2
+   for update;
+
+-- name: save_event_layout
+-- Whoever was writing places of what was there before has nothing to finish any more, but what they wrote is still there.
+update event_layouts
+   set layout_id = $3, layout_version = $4, overrides = $5, version = version + 1,
+       making = case when making is not null then gen_random_uuid() end, updated_at = now()
+ where organization_id = $1 and event_id = $2
+returning id, organization_id, event_id, layout_id, layout_version, overrides, version, making, created_at, updated_at;
+
+-- name: set_making
+update event_layouts
+   set making = $3, updated_at = now()
+ where organization_id = $1 and event_id = $2;
+
+-- name: share_making
+select id
+  from event_layouts
+ where organization_id = $1 and event_id = $2 and making = $3
+   for share;
+
+-- name: find_broken_off
+-- system: events whose places were begun and never finished.
+select organization_id, event_id
+  from event_layouts
+ where making is not null and updated_at < now() - $1::interval
+ order by updated_at
+ limit $2;
+
+-- name: list_pinned_events
+select e.id as event_id, e.name, e.status, p.layout_version
+  from event_layouts p
+  join events e on e.organization_id = p.organization_id and e.id = p.event_id
+ where p.organization_id = $1 and p.layout_id = $2
+ order by p.layout_version desc, e.effective_start_at, e.id
+ limit $3;
+
+-- name: find_organization_showing
+-- system: whose layout it is, as long as everybody may see an event that has this version.
+select p.organization_id
+  from event_layouts p
+  join events e on e.organization_id = p.organization_id and e.id = p.event_id
+  join organizations o on o.id = p.organization_id
+ where p.layout_id = $1 and p.layout_version = $2 and e.status in ('published', 'live', 'postponed')
+   and o.suspended_at is null
+ limit 1;

@@ -1,8 +1,8 @@
 """The layouts' questions to the database."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -11,16 +11,20 @@ import asyncpg
 import msgspec
 
 from voelgoed.db import Conn, load_queries
+from voelgoed.events.refusals import EventNotFound
 from voelgoed.ids import OrganizationId
 from voelgoed.seating.model import (
     AccessMode,
     Category,
+    EventLayout,
     Group,
     GroupKind,
     Layout,
     LayoutId,
     Lineage,
     ListedLayout,
+    Pin,
+    PinnedEvent,
     Point,
     Row,
     Seat,
@@ -31,6 +35,7 @@ from voelgoed.seating.model import (
     ZoneId,
     ZoneType,
 )
+from voelgoed.seating.policy import FIELDS, Policy, changed, values_of
 
 Q = load_queries(Path(__file__).with_name("queries.sql"))
 VersionKey = tuple[OrganizationId, LayoutId, int]
@@ -228,6 +233,61 @@ async def list_groups(conn: Conn, key: VersionKey) -> list[asyncpg.Record]:
     return await conn.fetch(Q["list_groups"], *key)
 
 
+async def list_seat_serials(conn: Conn, key: VersionKey) -> str:
+    """The last eight digits of every seat's id, one after the other."""
+    found: str = await conn.fetchval(Q["list_seat_serials"], *key)
+    return found
+
+
+async def get_event_layout(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> EventLayout | None:
+    return _event_layout(await conn.fetchrow(Q["get_event_layout"], organization_id, event_id))
+
+
+async def add_event_layout(conn: Conn, organization_id: OrganizationId, event_id: UUID, new_id: UUID) -> None:
+    try:
+        await conn.execute(Q["add_event_layout"], organization_id, event_id, new_id)
+    except asyncpg.ForeignKeyViolationError as missing:
+        raise EventNotFound from missing
+
+
+async def lock_event_layout(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> EventLayout | None:
+    return _event_layout(await conn.fetchrow(Q["lock_event_layout"], organization_id, event_id))
+
+
+async def save_event_layout(
+    conn: Conn, organization_id: OrganizationId, event_id: UUID, pin: Pin | None, overrides: Mapping[str, object]
+) -> EventLayout:
+    layout_id, version = pin or (None, None)
+    row = await conn.fetchrow(Q["save_event_layout"], organization_id, event_id, layout_id, version, _json(overrides))
+    saved = _event_layout(row)
+    assert saved is not None
+    return saved
+
+
+async def set_making(conn: Conn, organization_id: OrganizationId, event_id: UUID, making: UUID | None) -> None:
+    await conn.execute(Q["set_making"], organization_id, event_id, making)
+
+
+async def share_making(conn: Conn, organization_id: OrganizationId, event_id: UUID, claim: UUID) -> bool:
+    return await conn.fetchval(Q["share_making"], organization_id, event_id, claim) is not None
+
+
+async def find_broken_off(conn: Conn, *, older_than: timedelta, limit: int) -> list[tuple[OrganizationId, UUID]]:
+    rows = await conn.fetch(Q["find_broken_off"], older_than, limit)
+    return [(OrganizationId(row["organization_id"]), row["event_id"]) for row in rows]
+
+
+async def list_pinned_events(
+    conn: Conn, organization_id: OrganizationId, layout_id: LayoutId, *, limit: int
+) -> list[PinnedEvent]:
+    return [PinnedEvent(**row) for row in await conn.fetch(Q["list_pinned_events"], organization_id, layout_id, limit)]
+
+
+async def find_organization_showing(conn: Conn, pin: Pin) -> OrganizationId | None:
+    found: OrganizationId | None = await conn.fetchval(Q["find_organization_showing"], *pin)
+    return found
+
+
 async def find_unfinished(conn: Conn, *, older_than: timedelta, limit: int) -> list[VersionKey]:
     rows = await conn.fetch(Q["find_unfinished"], older_than, limit)
     return [(OrganizationId(row["organization_id"]), LayoutId(row["layout_id"]), row["version"]) for row in rows]
@@ -235,6 +295,25 @@ async def find_unfinished(conn: Conn, *, older_than: timedelta, limit: int) -> l
 
 async def remove_unfinished(conn: Conn, key: VersionKey) -> None:
     await conn.execute(Q["remove_unfinished"], *key)
+
+
+async def get_policy(conn: Conn, organization_id: OrganizationId) -> tuple[Policy, int, datetime] | None:
+    """What an organization said of its seating, with the version and since when; nothing when it said nothing."""
+    return _policy(await conn.fetchrow(Q["get_policy"], organization_id))
+
+
+async def lock_policy(conn: Conn, organization_id: OrganizationId) -> tuple[Policy, int, datetime] | None:
+    return _policy(await conn.fetchrow(Q["lock_policy"], organization_id))
+
+
+async def add_policy(conn: Conn, organization_id: OrganizationId, policy_id: UUID) -> None:
+    await conn.execute(Q["add_policy"], organization_id, policy_id)
+
+
+async def save_policy(conn: Conn, organization_id: OrganizationId, policy: Policy) -> tuple[Policy, int, datetime]:
+    saved = _policy(await conn.fetchrow(Q["save_policy"], organization_id, *values_of(policy).values()))
+    assert saved is not None
+    return saved
 
 
 def built(
@@ -282,8 +361,18 @@ def _lineage(row: asyncpg.Record | None) -> Lineage | None:
     return Lineage(**dict(row) | {"zone_serials": msgspec.json.decode(row["zone_serials"])}) if row else None
 
 
+def _event_layout(row: asyncpg.Record | None) -> EventLayout | None:
+    return EventLayout(**dict(row) | {"overrides": msgspec.json.decode(row["overrides"])}) if row else None
+
+
 def _version(row: asyncpg.Record | None) -> Version | None:
     return Version(**dict(row) | {"status": VersionStatus(row["status"])}) if row else None
+
+
+def _policy(row: asyncpg.Record | None) -> tuple[Policy, int, datetime] | None:
+    if row is None:
+        return None
+    return changed(Policy(), {name: row[name] for name in FIELDS}), row["version"], row["updated_at"]
 
 
 def _zone(row: asyncpg.Record) -> Zone:

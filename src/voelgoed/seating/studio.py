@@ -6,14 +6,17 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 import msgspec
+from cachetools import LRUCache, TTLCache
 
 from voelgoed.cache import Cache
 from voelgoed.db import Database
 from voelgoed.errors import Busy
 from voelgoed.ids import OrganizationId
 from voelgoed.seating import store
-from voelgoed.seating.model import LayoutId
+from voelgoed.seating.model import LayoutId, Pin
+from voelgoed.seating.offer import Hall
 from voelgoed.seating.refusals import LayoutNotFound
+from voelgoed.seating.store import VersionKey
 from voelgoed.telemetry import metrics
 
 T = TypeVar("T")
@@ -21,6 +24,10 @@ T = TypeVar("T")
 HEAVY_AT_ONCE: Final = 1
 HEAVY_WAITING_MAX: Final = 8
 DAY_S: Final = 86_400.0
+SHOWN_MAX: Final = 10_000
+SHOWN_TTL_S: Final = 1.0
+SEATS_KEPT_MAX: Final = 200_000
+"""How many seats of halls stay in memory: about 400 bytes each."""
 
 
 class Drawing(msgspec.Struct, frozen=True):
@@ -38,6 +45,8 @@ class Studio:
         self._cache = cache
         self._turn = asyncio.Semaphore(HEAVY_AT_ONCE)
         self._waiting = 0
+        self._shown: TTLCache[Pin, OrganizationId] = TTLCache(SHOWN_MAX, SHOWN_TTL_S)
+        self.kept: LRUCache[VersionKey, Hall] = LRUCache(SEATS_KEPT_MAX, getsizeof=lambda hall: len(hall.codes) + 1)
 
     async def work(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
         """Do what keeps a processor busy for seconds: in a thread, one at a time. A crowd is refused, not kept.
@@ -58,6 +67,17 @@ class Studio:
     async def settle(self) -> None:
         """Wait until what was found is in Redis as well."""
         await self._cache.settle()
+
+    async def shown_by(self, pin: Pin) -> OrganizationId:
+        """Whose version it is that everybody may look at, because an event on show has it; remembered for a second."""
+        found = self._shown.get(pin)
+        if found is None:
+            async with self.db.system_transaction() as conn:
+                found = await store.find_organization_showing(conn, pin)
+            if found is None:
+                raise LayoutNotFound
+            self._shown[pin] = found
+        return found
 
     async def drawing(self, organization_id: OrganizationId, layout_id: LayoutId, version: int) -> Drawing:
         """The geometry of a version. It never changes, so no number guards it."""

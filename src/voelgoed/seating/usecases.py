@@ -1,6 +1,7 @@
-"""What an organization's people do with layouts."""
+"""What an organization's people do with layouts, and with what their seating may be."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -10,17 +11,28 @@ from voelgoed import paging
 from voelgoed.accounts import idempotency
 from voelgoed.accounts.idempotency import Once
 from voelgoed.accounts.model import Call
-from voelgoed.accounts.permissions import Action, require
-from voelgoed.db import Conn
+from voelgoed.accounts.permissions import Action, may, require
+from voelgoed.db import Conn, Database
 from voelgoed.events.lifecycle import require_venue_room
 from voelgoed.events.model import Teller
 from voelgoed.ids import OrganizationId
 from voelgoed.paging import Page, after_id, page_by_id
-from voelgoed.seating import geometry, seat_ids, store, versions
+from voelgoed.seating import geometry, halls, policies, seat_ids, store, versions
 from voelgoed.seating.canonical import write_layout
 from voelgoed.seating.diff import LayoutDiff, diff
 from voelgoed.seating.document import read_layout
-from voelgoed.seating.model import Layout, LayoutId, ListedLayout, Version, VersionStatus, Zone, ZoneId
+from voelgoed.seating.model import (
+    Layout,
+    LayoutId,
+    ListedLayout,
+    Pin,
+    PinnedEvent,
+    Version,
+    VersionStatus,
+    Zone,
+    ZoneId,
+)
+from voelgoed.seating.policies import StoredPolicy
 from voelgoed.seating.pretix import read_plan
 from voelgoed.seating.refusals import LayoutNotFound
 from voelgoed.seating.seats_csv import read_seats, write_seats
@@ -89,6 +101,14 @@ async def list_versions(
     return paging.page_by_number(found, limit, lambda version: version.version)
 
 
+async def list_pinned_events(studio: Studio, call: Call, layout_id: LayoutId) -> list[PinnedEvent]:
+    """Which events have which version of a layout, the latest version first; so many as anybody would read."""
+    require(call.actor, Action.SEE_LAYOUTS)
+    async with studio.db.transaction(call.organization_id) as conn:
+        await _lineage_venue(conn, call.organization_id, layout_id)
+        return await halls.list_pinned(conn, call.organization_id, layout_id)
+
+
 async def get_version(studio: Studio, call: Call, layout_id: LayoutId, number: int) -> VersionDetail:
     """One version with its zones."""
     require(call.actor, Action.SEE_LAYOUTS)
@@ -121,6 +141,7 @@ async def add_layout(
     if is_dry_run:
         async with studio.db.transaction(call.organization_id) as conn:
             await require_venue_room(conn, call.organization_id, venue_id, seats=layout.total_capacity)
+            await policies.require_permitted(conn, call.organization_id, layout)
         return Stored(layout=layout, version=None)
     if done := await _recalled(studio, call, once):
         return Stored(layout=layout, version=done)
@@ -154,6 +175,7 @@ async def import_version(
         async with studio.db.transaction(call.organization_id) as conn:
             venue_id = await _lineage_venue(conn, call.organization_id, layout_id)
             await require_venue_room(conn, call.organization_id, venue_id, seats=layout.total_capacity)
+            await policies.require_permitted(conn, call.organization_id, layout)
         return Stored(layout=layout, version=None)
     made = await versions.create_version(
         studio, call.organization_id, layout_id, layout, by=Teller.of(call), at_end=_remembering(call, once)
@@ -194,9 +216,28 @@ def preview(layout: Layout) -> bytes:
 
 
 async def get_drawing(studio: Studio, call: Call, layout_id: LayoutId, number: int) -> Drawing:
-    """The geometry of a version."""
-    require(call.actor, Action.SEE_LAYOUTS)
-    return await studio.drawing(call.organization_id, layout_id, number)
+    """The geometry of a version: to the organization's people, and to everybody once an event on show has it."""
+    if may(call.actor, Action.SEE_LAYOUTS):
+        with contextlib.suppress(LayoutNotFound):
+            return await studio.drawing(call.organization_id, layout_id, number)
+    whose = await studio.shown_by(Pin(layout_id, number))
+    return await studio.drawing(whose, layout_id, number)
+
+
+async def get_policy(db: Database, call: Call) -> StoredPolicy:
+    """What the organization lets its seating be."""
+    require(call.actor, Action.SEE_SEATING_POLICY)
+    async with db.transaction(call.organization_id) as conn:
+        return await policies.load(conn, call.organization_id)
+
+
+async def change_policy(db: Database, call: Call, values: Mapping[str, object], *, version: int | None) -> StoredPolicy:
+    """Change what the platform has not locked."""
+    require(call.actor, Action.CHANGE_SEATING_POLICY)
+    async with db.transaction(call.organization_id) as conn:
+        return await policies.save(
+            conn, call.organization_id, values, by=Teller.of(call), role=call.actor.role, version=version
+        )
 
 
 async def _loaded(studio: Studio, organization_id: OrganizationId, layout_id: LayoutId, number: int) -> Layout:

@@ -19,7 +19,7 @@ from voelgoed.events.lifecycle import require_venue_room
 from voelgoed.events.model import Teller
 from voelgoed.ids import OrganizationId, new_id
 from voelgoed.journal.recording import record
-from voelgoed.seating import geometry, seat_ids, store
+from voelgoed.seating import geometry, policies, seat_ids, store
 from voelgoed.seating.model import VERSION_MOVES, Layout, LayoutId, Lineage, Seat, Version, VersionStatus
 from voelgoed.seating.ordinals import ordinals
 from voelgoed.seating.refusals import LayoutMoveRefused, LayoutNotFound
@@ -176,6 +176,7 @@ async def _begin(
     if lineage is None:
         raise LayoutNotFound
     await require_venue_room(conn, organization_id, lineage.venue_id, seats=layout.total_capacity)
+    await policies.require_permitted(conn, organization_id, layout)
     codes = [seat.code for _, _, seat in layout.seats()]
     known = await store.find_serials(conn, organization_id, layout_id, codes)
     serials = await asyncio.to_thread(seat_ids.assign_serials, codes, known, lineage.serial_last)

@@ -4,7 +4,7 @@ Prices are worked out here and nowhere else; what somebody pays is written down 
 changes touches nobody who has bought.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -12,12 +12,14 @@ from uuid import UUID
 
 from voelgoed.money import Money, is_currency
 from voelgoed.seating.model import NAME_CHARS_MAX, Category
-from voelgoed.seating.overlay import View, ZoneView
+from voelgoed.seating.overlay import ZoneView
 
 AMOUNT_MINOR_MAX: Final = 1_000_000_000
 CATEGORIES: Final = frozenset(Category)
 NEVER_DEARER: Final = frozenset({Category.WHEELCHAIR, Category.COMPANION, Category.RESTRICTED_VIEW})
 """Seats that may cost less than the others of their zone, and never more."""
+SPOKEN_FOR: Final = frozenset({Category.WHEELCHAIR, Category.COMPANION})
+"""Seats that are kept for those who need them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +78,11 @@ def price_of(rule: PriceRule, category: Category) -> Money:
     return Money(rule.by_category.get(category, rule.amount_minor), rule.currency)
 
 
-def wrong_prices(view: View, rules: Mapping[UUID, PriceRule]) -> list[tuple[str, str]]:
+def wrong_prices(zones: Sequence[ZoneView], rules: Mapping[UUID, PriceRule]) -> list[tuple[str, str]]:
     """Which zones cannot have the rule they name, and why: it is not there, or counts in another currency."""
     found: list[tuple[str, str]] = []
     currency: str | None = None
-    for zone in view.zones:
+    for zone in zones:
         if zone.pricing_rule_id is None:
             continue
         rule = rules.get(zone.pricing_rule_id)
@@ -93,27 +95,28 @@ def wrong_prices(view: View, rules: Mapping[UUID, PriceRule]) -> list[tuple[str,
     return found
 
 
-def unpriced_zones(view: View) -> tuple[str, ...]:
+def unpriced_zones(zones: Sequence[ZoneView]) -> tuple[str, ...]:
     """Zones that offer places and name no price."""
-    return tuple(zone.code for zone in view.zones if zone.place_count and zone.pricing_rule_id is None)
+    return tuple(zone.code for zone in zones if zone.place_count and zone.pricing_rule_id is None)
 
 
-def prices(view: View, rules: Mapping[UUID, PriceRule]) -> Prices:
+def prices(zones: Sequence[ZoneView], rules: Mapping[UUID, PriceRule]) -> Prices:
     """What everything costs, by rules that are known to be right."""
-    assert not wrong_prices(view, rules)
-    zones = {
-        zone.code: _zone_prices(zone, rules[zone.pricing_rule_id])
-        for zone in view.zones
-        if zone.pricing_rule_id is not None
+    assert not wrong_prices(zones, rules)
+    found = {
+        zone.code: _zone_prices(zone, rules[zone.pricing_rule_id]) for zone in zones if zone.pricing_rule_id is not None
     }
-    offered = [one.from_price for one in zones.values() if one.from_price is not None]
-    return Prices(zones=MappingProxyType(zones), from_price=_least(offered))
+    offered = [one.from_price for one in found.values() if one.from_price is not None]
+    return Prices(zones=MappingProxyType(found), from_price=_least(offered))
 
 
 def _zone_prices(zone: ZoneView, rule: PriceRule) -> ZonePrices:
-    by_category = {category: price_of(rule, category) for category in zone.categories}
-    offered = [price for category, price in by_category.items() if zone.categories[category]]
-    return ZonePrices(rule_id=rule.id, by_category=MappingProxyType(by_category), from_price=_least(offered))
+    # In one order, whoever counted them: a draft's are as the plan has them, a published zone's as PostgreSQL keeps them.
+    by_category = {category: price_of(rule, category) for category in Category if category in zone.categories}
+    offered = {category: price for category, price in by_category.items() if zone.categories[category]}
+    # What everybody can have; a reduced companion's seat is nobody's first price, unless there is nothing else.
+    common = [price for category, price in offered.items() if category not in SPOKEN_FOR] or offered.values()
+    return ZonePrices(rule_id=rule.id, by_category=MappingProxyType(by_category), from_price=_least(common))
 
 
 def _least(amounts: Iterable[Money]) -> Money | None:
@@ -122,7 +125,9 @@ def _least(amounts: Iterable[Money]) -> Money | None:
 
 
 def _is_name(value: object) -> bool:
-    return isinstance(value, str) and value == value.strip() and 1 <= len(value) <= NAME_CHARS_MAX
+    if not isinstance(value, str) or "\0" in value:  # PostgreSQL keeps no such character
+        return False
+    return value == value.strip() and 1 <= len(value) <= NAME_CHARS_MAX
 
 
 def _wrong_amount(value: object, most: int) -> str | None:

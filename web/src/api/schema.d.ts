@@ -719,7 +719,7 @@ export interface paths {
         put?: never;
         /**
          * Publish
-         * @description Show it to everybody. A postponed event takes place on its new date, if it has one.
+         * @description Show it to everybody, with its places. A postponed event takes place on its new date, if it has one.
          */
         post: operations["publish_api_admin_events__event_id__publish_post"];
         delete?: never;
@@ -739,7 +739,7 @@ export interface paths {
         put?: never;
         /**
          * Unpublish
-         * @description Make it a draft again, as long as nothing is sold.
+         * @description Make it a draft again, as long as nobody holds or has bought a place.
          */
         post: operations["unpublish_api_admin_events__event_id__unpublish_post"];
         delete?: never;
@@ -1115,6 +1115,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/layouts/{layout_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Layout Events
+         * @description Which events have which version of the layout, the latest version first; at most 200.
+         */
+        get: operations["list_layout_events_api_admin_layouts__layout_id__events_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/layouts/{layout_id}/versions/{version}/export": {
         parameters: {
             query?: never;
@@ -1145,9 +1165,175 @@ export interface paths {
         /**
          * Get Geometry
          * @description Where every seat is and what it is called, by ordinal. It never changes: keep it as long as you like.
+         *
+         *     Of a version that an event on show has, to everybody; of the others, to the organization's own people.
          */
         get: operations["get_geometry_api_layouts__layout_id__v_version__geometry_get"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/pricing-rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Rules
+         * @description The organization's pricing rules.
+         */
+        get: operations["list_rules_api_admin_pricing_rules_get"];
+        put?: never;
+        /**
+         * Create Rule
+         * @description Make a pricing rule.
+         */
+        post: operations["create_rule_api_admin_pricing_rules_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/pricing-rules/{rule_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Rule
+         * @description One pricing rule.
+         */
+        get: operations["get_rule_api_admin_pricing_rules__rule_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Rule
+         * @description Delete a pricing rule; refused while an event that is not over uses it.
+         */
+        delete: operations["delete_rule_api_admin_pricing_rules__rule_id__delete"];
+        options?: never;
+        head?: never;
+        /**
+         * Update Rule
+         * @description Change a pricing rule; its currency only while no event uses it. Who has bought, has bought.
+         */
+        patch: operations["update_rule_api_admin_pricing_rules__rule_id__patch"];
+        trace?: never;
+    };
+    "/api/admin/seating-policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Seating Policy
+         * @description What the organization lets its seating be.
+         */
+        get: operations["get_seating_policy_api_admin_seating_policy_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change Seating Policy
+         * @description Change what the platform has not locked.
+         */
+        patch: operations["change_seating_policy_api_admin_seating_policy_patch"];
+        trace?: never;
+    };
+    "/api/platform/orgs/{org_id}/seating-policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Organization Policy
+         * @description What an organization lets its seating be.
+         */
+        get: operations["get_organization_policy_api_platform_orgs__org_id__seating_policy_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Set Organization Policy
+         * @description Set what an organization lets its seating be; `locked_fields` are what neither its owner nor an event changes.
+         */
+        patch: operations["set_organization_policy_api_platform_orgs__org_id__seating_policy_patch"];
+        trace?: never;
+    };
+    "/api/events/{event_id}/layout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Event Layout
+         * @description What an event offers: zones, what is left of them, prices, and where its geometry is.
+         */
+        get: operations["get_event_layout_api_events__event_id__layout_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/events/{event_id}/seats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Event Seats
+         * @description The seats of an event one by one, in the order of their ordinals.
+         */
+        get: operations["list_event_seats_api_events__event_id__seats_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/events/{event_id}/seating": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Seating
+         * @description What the organiser has made of an event's seating.
+         */
+        get: operations["get_seating_api_admin_events__event_id__seating_get"];
+        /**
+         * Put Seating
+         * @description Give an event its layout and what it says differently; with `dry_run` only look what would come of it.
+         */
+        put: operations["put_seating_api_admin_events__event_id__seating_put"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1432,7 +1618,7 @@ export interface components {
             user: components["schemas"]["AccountUser"];
             organization: components["schemas"]["SessionOrganization"];
             /** Organizations */
-            organizations: components["schemas"]["Place"][];
+            organizations: components["schemas"]["voelgoed__http__routes__me__Place"][];
             /** Memberships */
             memberships: components["schemas"]["OwnMembership"][];
             /** Csrf Token */
@@ -1519,6 +1705,28 @@ export interface components {
             ][];
         };
         /**
+         * Availability
+         * @description What there is to be had in a zone: something, nothing at the moment, nothing any more, nothing at all.
+         * @enum {string}
+         */
+        Availability: "available" | "held" | "sold_out" | "closed";
+        /**
+         * BookingRules
+         * @description What a buyer should know before choosing.
+         */
+        BookingRules: {
+            /** Max Seats Per Booking */
+            max_seats_per_booking: number;
+            /** Hold Minutes */
+            hold_minutes: number;
+        };
+        /**
+         * Category
+         * @description What a seat is to the one who sits there.
+         * @enum {string}
+         */
+        Category: "standard" | "wheelchair" | "companion" | "restricted_view" | "aisle";
+        /**
          * ChangeVenueBody
          * @description Where it shall take place instead, why, and that this is meant although people know of it.
          */
@@ -1548,6 +1756,24 @@ export interface components {
             state: "ok" | "failed" | "away";
             /** Message */
             message: string;
+        };
+        /**
+         * CountsView
+         * @description How many places there are of each state, over all zones; `attendance` are those who have one for certain.
+         */
+        CountsView: {
+            /** Capacity */
+            capacity: number;
+            /** Available */
+            available: number;
+            /** Held */
+            held: number;
+            /** Sold */
+            sold: number;
+            /** Blocked */
+            blocked: number;
+            /** Attendance */
+            attendance: number;
         };
         /** Data[AccountView] */
         Data_AccountView_: {
@@ -1581,6 +1807,10 @@ export interface components {
         Data_NewApiKeyView_: {
             data: components["schemas"]["NewApiKeyView"];
         };
+        /** Data[OfferView] */
+        Data_OfferView_: {
+            data: components["schemas"]["OfferView"];
+        };
         /** Data[OrganizationView] */
         Data_OrganizationView_: {
             data: components["schemas"]["OrganizationView"];
@@ -1592,6 +1822,18 @@ export interface components {
         /** Data[PolicyView] */
         Data_PolicyView_: {
             data: components["schemas"]["PolicyView"];
+        };
+        /** Data[PricingRuleView] */
+        Data_PricingRuleView_: {
+            data: components["schemas"]["PricingRuleView"];
+        };
+        /** Data[SeatingPolicyView] */
+        Data_SeatingPolicyView_: {
+            data: components["schemas"]["SeatingPolicyView"];
+        };
+        /** Data[SeatingView] */
+        Data_SeatingView_: {
+            data: components["schemas"]["SeatingView"];
         };
         /** Data[SessionView] */
         Data_SessionView_: {
@@ -1616,6 +1858,11 @@ export interface components {
         /** Data[VersionView] */
         Data_VersionView_: {
             data: components["schemas"]["VersionView"];
+        };
+        /** Data[list[PinnedEventView]] */
+        Data_list_PinnedEventView__: {
+            /** Data */
+            data: components["schemas"]["PinnedEventView"][];
         };
         /** Data[list[SessionEntry]] */
         Data_list_SessionEntry__: {
@@ -1756,6 +2003,26 @@ export interface components {
             is_automatic?: boolean;
         };
         /**
+         * EventLayoutView
+         * @description The version of a layout that an event has.
+         */
+        EventLayoutView: {
+            /**
+             * Layout Id
+             * Format: uuid
+             */
+            layout_id: string;
+            /** Layout Version */
+            layout_version: number;
+            /** Name */
+            name: string;
+            status: components["schemas"]["VersionStatus"];
+            /** Seat Count */
+            seat_count: number;
+            /** Geometry Url */
+            geometry_url: string;
+        };
+        /**
          * EventPage
          * @description Everything a stranger is told of an event.
          */
@@ -1826,6 +2093,28 @@ export interface components {
             language: string | null;
             /** Step Free */
             step_free: boolean | null;
+        };
+        /**
+         * EventPolicyField
+         * @description A field of the policy as it holds for the event, and who said so.
+         */
+        EventPolicyField: {
+            /** Name */
+            name: string;
+            kind: components["schemas"]["FieldKind"];
+            /** Value */
+            value: boolean | number | string[] | null;
+            origin: components["schemas"]["Origin"];
+            /** Is Locked */
+            is_locked: boolean;
+            /** Is Overridable */
+            is_overridable: boolean;
+            /** Least */
+            least: number | null;
+            /** Most */
+            most: number | null;
+            /** Is Nullable */
+            is_nullable: boolean;
         };
         /**
          * EventView
@@ -1945,6 +2234,26 @@ export interface components {
             /** User Agent */
             user_agent: string | null;
         };
+        /**
+         * FaultView
+         * @description One thing that is wrong, and where.
+         */
+        FaultView: {
+            /** Path */
+            path: string;
+            /** Code */
+            code: string;
+            /** Message */
+            message: string;
+            /** Hint */
+            hint: string;
+        };
+        /**
+         * FieldKind
+         * @description What a field takes.
+         * @enum {string}
+         */
+        FieldKind: "flag" | "whole" | "words";
         /**
          * Format
          * @description How a layout is written down.
@@ -2163,6 +2472,20 @@ export interface components {
             /** Next Cursor */
             next_cursor: string | null;
         };
+        /** Listed[PricingRuleView] */
+        Listed_PricingRuleView_: {
+            /** Data */
+            data: components["schemas"]["PricingRuleView"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Listed[SeatView] */
+        Listed_SeatView_: {
+            /** Data */
+            data: components["schemas"]["SeatView"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
         /** Listed[VenueView] */
         Listed_VenueView_: {
             /** Data */
@@ -2271,6 +2594,16 @@ export interface components {
             updated_at: string;
         };
         /**
+         * MoneyView
+         * @description So many of the least unit of a currency.
+         */
+        MoneyView: {
+            /** Amount Minor */
+            amount_minor: number;
+            /** Currency */
+            currency: string;
+        };
+        /**
          * NewApiKeyBody
          * @description What the program is called, and what it may do.
          */
@@ -2322,6 +2655,8 @@ export interface components {
         /**
          * NewEventBody
          * @description An event to be made. Without a sale window it is on sale from publication until it is over.
+         *
+         *     With a layout and version it is seated there; without, it has room for as many as its capacity says.
          */
         NewEventBody: {
             /**
@@ -2365,6 +2700,10 @@ export interface components {
              * @default true
              */
             is_automatic: boolean;
+            /** Layout Id */
+            layout_id?: string | null;
+            /** Layout Version */
+            layout_version?: number | null;
         };
         /**
          * NewGateBody
@@ -2435,6 +2774,28 @@ export interface components {
             password: string;
         };
         /**
+         * NewPricingRuleBody
+         * @description A pricing rule to be made.
+         */
+        NewPricingRuleBody: {
+            /** Name */
+            name: string;
+            /** Currency */
+            currency: string;
+            /**
+             * Amount Minor
+             * @description In minor units of the currency, such as cents
+             */
+            amount_minor: number;
+            /**
+             * By Category
+             * @description Other amounts for some kinds of seats: standard, wheelchair, companion, restricted_view, aisle
+             */
+            by_category?: {
+                [key: string]: number;
+            };
+        };
+        /**
          * NewVenueBody
          * @description A venue to be made. `max_capacity` bounds whatever takes place there.
          */
@@ -2455,6 +2816,68 @@ export interface components {
             settings?: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * OfferView
+         * @description What an event offers. Without a layout it has one zone, and nobody chooses a seat.
+         */
+        OfferView: {
+            /**
+             * Event Id
+             * Format: uuid
+             */
+            event_id: string;
+            status: components["schemas"]["Status"];
+            /** Inventory Epoch */
+            inventory_epoch: number;
+            layout: components["schemas"]["EventLayoutView"] | null;
+            /** Zones */
+            zones: components["schemas"]["OfferedZoneView"][];
+            counts: components["schemas"]["CountsView"];
+            from_price: components["schemas"]["MoneyView"] | null;
+            booking: components["schemas"]["BookingRules"];
+        };
+        /**
+         * OfferedZoneView
+         * @description A zone as the event sells it. Together the four counts are the capacity.
+         *
+         *     `availability` is `held` while everything left is held by somebody: some of it may come back.
+         */
+        OfferedZoneView: {
+            /**
+             * Zone Id
+             * Format: uuid
+             */
+            zone_id: string;
+            /** Code */
+            code: string;
+            /** Name */
+            name: string;
+            zone_type: components["schemas"]["ZoneType"];
+            place: components["schemas"]["voelgoed__seating__overlay__Place"];
+            access_mode: components["schemas"]["AccessMode"];
+            /** Membership Tier */
+            membership_tier: string | null;
+            /** Allowed Roles */
+            allowed_roles: string[];
+            /** Is Enabled */
+            is_enabled: boolean;
+            /** Capacity */
+            capacity: number;
+            /** Available */
+            available: number;
+            /** Held */
+            held: number;
+            /** Sold */
+            sold: number;
+            /** Blocked */
+            blocked: number;
+            availability: components["schemas"]["Availability"];
+            /** Pricing Rule Id */
+            pricing_rule_id: string | null;
+            /** Prices */
+            prices: components["schemas"]["PriceView"][];
+            from_price: components["schemas"]["MoneyView"] | null;
         };
         /**
          * OrderBody
@@ -2497,6 +2920,12 @@ export interface components {
             suspended_at: string | null;
         };
         /**
+         * Origin
+         * @description Who said what holds for an event.
+         * @enum {string}
+         */
+        Origin: "default" | "organization" | "event";
+        /**
          * OwnMembership
          * @description A tier the person has here.
          */
@@ -2528,15 +2957,20 @@ export interface components {
             new: string;
         };
         /**
-         * Place
-         * @description An organization the person belongs to.
+         * PinnedEventView
+         * @description An event that has a version of the layout.
          */
-        Place: {
-            /** Slug */
-            slug: string;
+        PinnedEventView: {
+            /**
+             * Event Id
+             * Format: uuid
+             */
+            event_id: string;
             /** Name */
             name: string;
-            role: components["schemas"]["Role"];
+            status: components["schemas"]["Status"];
+            /** Layout Version */
+            layout_version: number;
         };
         /**
          * PlacedSeatView
@@ -2600,6 +3034,59 @@ export interface components {
             staff_may_change_venues: boolean;
         };
         /**
+         * PolicyFieldView
+         * @description One field: what holds, what would by default, who said so, and what can be said instead.
+         *
+         *     `least` and `most` are of whole numbers, `words` of lists. `origin` is `default` or `organization`; `is_overridable`
+         *     tells whether an event may say otherwise, `may_change` whether the caller may.
+         */
+        PolicyFieldView: {
+            /** Name */
+            name: string;
+            kind: components["schemas"]["FieldKind"];
+            /** Value */
+            value: boolean | number | string[] | null;
+            /** Default */
+            default: boolean | number | string[] | null;
+            origin: components["schemas"]["Origin"];
+            /** Is Locked */
+            is_locked: boolean;
+            /** Is Overridable */
+            is_overridable: boolean;
+            /** May Change */
+            may_change: boolean;
+            /** Least */
+            least: number | null;
+            /** Most */
+            most: number | null;
+            /** Is Nullable */
+            is_nullable: boolean;
+            /** Words */
+            words: string[];
+        };
+        /**
+         * PolicyInterventionBody
+         * @description The same, and why.
+         */
+        PolicyInterventionBody: {
+            /** Values */
+            values: {
+                [key: string]: unknown;
+            };
+            /** Reason */
+            reason: string;
+        };
+        /**
+         * PolicyValuesBody
+         * @description What shall hold from now on, by the names of the fields; what is left out stays.
+         */
+        PolicyValuesBody: {
+            /** Values */
+            values: {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * PolicyView
          * @description What the organization lets its staff do.
          */
@@ -2644,6 +3131,69 @@ export interface components {
             sale_end_at?: string | null;
             /** Tenant Approval Reference */
             tenant_approval_reference?: string | null;
+        };
+        /**
+         * PriceView
+         * @description What a kind of seat costs.
+         */
+        PriceView: {
+            category: components["schemas"]["Category"];
+            price: components["schemas"]["MoneyView"];
+        };
+        /**
+         * PricingRuleChangesBody
+         * @description What shall change of a pricing rule; what is left out stays, `by_category` is given whole.
+         */
+        PricingRuleChangesBody: {
+            /** Name */
+            name?: string;
+            /** Currency */
+            currency?: string;
+            /**
+             * Amount Minor
+             * @description In minor units of the currency, such as cents
+             */
+            amount_minor?: number;
+            /**
+             * By Category
+             * @description Other amounts for some kinds of seats: standard, wheelchair, companion, restricted_view, aisle
+             */
+            by_category?: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * PricingRuleView
+         * @description A pricing rule: what a place costs, and what those of some kinds do.
+         */
+        PricingRuleView: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Name */
+            name: string;
+            /** Currency */
+            currency: string;
+            /** Amount Minor */
+            amount_minor: number;
+            /** By Category */
+            by_category: {
+                [key: string]: number;
+            };
+            /** Version */
+            version: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
         };
         /**
          * Readiness
@@ -2943,6 +3493,109 @@ export interface components {
          */
         SeatScheme: "left_to_right" | "right_to_left" | "odd_even" | "centre_out" | "continental" | "custom";
         /**
+         * SeatStatus
+         * @description Whether a seat can be had. A hold that has lapsed leaves it available, whoever has noticed.
+         * @enum {string}
+         */
+        SeatStatus: "available" | "held" | "sold" | "blocked";
+        /**
+         * SeatView
+         * @description A seat of an event. It is named by its id; `ordinal` is its place in the geometry document.
+         */
+        SeatView: {
+            /**
+             * Seat Id
+             * Format: uuid
+             */
+            seat_id: string;
+            /** Ordinal */
+            ordinal: number;
+            /**
+             * Zone Id
+             * Format: uuid
+             */
+            zone_id: string;
+            /** Block Name */
+            block_name: string;
+            /** Row */
+            row: string;
+            /** Seat Number */
+            seat_number: string;
+            category: components["schemas"]["Category"];
+            status: components["schemas"]["SeatStatus"];
+            price: components["schemas"]["MoneyView"] | null;
+        };
+        /**
+         * SeatingBody
+         * @description What the event shall have: a version of a layout, or none, and everything it says differently.
+         *
+         *     `overrides`: `blocked_seat_ids`, `disabled_zones`, `zone_overrides`, `pricing_zones`, `seating_overrides`; what is
+         *     left out is not said. Faults are told at their paths.
+         */
+        SeatingBody: {
+            /** Layout Id */
+            layout_id?: string | null;
+            /** Layout Version */
+            layout_version?: number | null;
+            /** Overrides */
+            overrides: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * SeatingPolicyView
+         * @description What an organization lets its seating be. Version 0: nobody has said anything, and the defaults hold.
+         */
+        SeatingPolicyView: {
+            /** Version */
+            version: number;
+            /** Updated At */
+            updated_at: string | null;
+            /** Fields */
+            fields: components["schemas"]["PolicyFieldView"][];
+        };
+        /**
+         * SeatingView
+         * @description What the organiser has made of the seating. `version` is what `If-Match` takes; 0 says that nothing was said.
+         */
+        SeatingView: {
+            /**
+             * Event Id
+             * Format: uuid
+             */
+            event_id: string;
+            /** Version */
+            version: number;
+            layout: components["schemas"]["EventLayoutView"] | null;
+            /** Overrides */
+            overrides: {
+                [key: string]: unknown;
+            };
+            /** Zones */
+            zones: components["schemas"]["OfferedZoneView"][];
+            counts: components["schemas"]["CountsView"];
+            totals: components["schemas"]["TotalsView"];
+            /** Event Capacity */
+            event_capacity: number | null;
+            /** Venue Capacity */
+            venue_capacity: number;
+            /** Is Hybrid */
+            is_hybrid: boolean;
+            /** Is Materialised */
+            is_materialised: boolean;
+            /** Can Repin */
+            can_repin: boolean;
+            /** Inventory Epoch */
+            inventory_epoch: number;
+            from_price: components["schemas"]["MoneyView"] | null;
+            /** Faults */
+            faults: components["schemas"]["FaultView"][];
+            /** Unpriced Zones */
+            unpriced_zones: string[];
+            /** Policy */
+            policy: components["schemas"]["EventPolicyField"][];
+        };
+        /**
          * SeatsView
          * @description Seats that differ in one way: how many, and the first of them.
          */
@@ -3170,6 +3823,22 @@ export interface components {
              * @default T
              */
             label: string;
+        };
+        /**
+         * TotalsView
+         * @description What is offered, by what one buys; `blocked` is what is not.
+         */
+        TotalsView: {
+            /** Reserved */
+            reserved: number;
+            /** Ga Seated */
+            ga_seated: number;
+            /** Standing */
+            standing: number;
+            /** Blocked */
+            blocked: number;
+            /** Total */
+            total: number;
         };
         /**
          * VenueBrief
@@ -3403,6 +4072,23 @@ export interface components {
             };
         };
         /**
+         * Place
+         * @description An organization the person belongs to.
+         */
+        voelgoed__http__routes__me__Place: {
+            /** Slug */
+            slug: string;
+            /** Name */
+            name: string;
+            role: components["schemas"]["Role"];
+        };
+        /**
+         * Place
+         * @description What one buys in a zone: a seat of its own, some seat, or room to stand.
+         * @enum {string}
+         */
+        voelgoed__seating__overlay__Place: "reserved" | "ga_seated" | "standing";
+        /**
          * ProblemView
          * @description Every refusal looks like this.
          */
@@ -3411,7 +4097,7 @@ export interface components {
              * Error
              * @enum {string}
              */
-            error: "api_key_invalid" | "api_key_not_found" | "approval_required" | "body_too_large" | "body_too_slow" | "busy" | "capacity_exceeded" | "consent_needed" | "credentials_wrong" | "csrf_failed" | "cursor_invalid" | "email_taken" | "event_changed" | "event_in_use" | "event_move_refused" | "event_not_found" | "event_slug_taken" | "event_times_invalid" | "field_denied" | "field_locked" | "gate_changed" | "gate_code_taken" | "gate_not_found" | "idempotency_key_reused" | "internal_error" | "invalid_request" | "last_owner" | "layout_invalid" | "layout_move_refused" | "layout_not_found" | "layout_spec_invalid" | "layout_too_large" | "member_not_found" | "membership_exists" | "membership_invalid" | "membership_not_found" | "method_not_allowed" | "not_found" | "organization_invalid" | "organization_not_found" | "organization_suspended" | "outcome_unknown" | "password_refused" | "permission_denied" | "rate_limited" | "reason_needed" | "replacement_invalid" | "role_change_refused" | "session_not_found" | "settings_invalid" | "slug_taken" | "timezone_unknown" | "token_invalid" | "too_many_streams" | "unauthorized" | "venue_changed" | "venue_in_use" | "venue_not_found" | "venue_slug_taken";
+            error: "api_key_invalid" | "api_key_not_found" | "approval_required" | "body_too_large" | "body_too_slow" | "busy" | "capacity_exceeded" | "consent_needed" | "credentials_wrong" | "csrf_failed" | "cursor_invalid" | "email_taken" | "event_changed" | "event_in_use" | "event_move_refused" | "event_not_found" | "event_slug_taken" | "event_times_invalid" | "field_denied" | "field_locked" | "gate_changed" | "gate_code_taken" | "gate_not_found" | "idempotency_key_reused" | "internal_error" | "invalid_request" | "last_owner" | "layout_invalid" | "layout_move_refused" | "layout_not_active" | "layout_not_found" | "layout_of_other_venue" | "layout_spec_invalid" | "layout_too_large" | "member_not_found" | "membership_exists" | "membership_invalid" | "membership_not_found" | "method_not_allowed" | "not_found" | "organization_invalid" | "organization_not_found" | "organization_suspended" | "outcome_unknown" | "password_refused" | "permission_denied" | "policy_changed" | "policy_field_locked" | "policy_invalid" | "pricing_rule_changed" | "pricing_rule_in_use" | "pricing_rule_invalid" | "pricing_rule_not_found" | "pricing_rules_full" | "rate_limited" | "reason_needed" | "replacement_invalid" | "role_change_refused" | "seating_changed" | "seating_in_use" | "seating_invalid" | "seating_locked" | "session_not_found" | "settings_invalid" | "slug_taken" | "timezone_unknown" | "token_invalid" | "too_many_streams" | "unauthorized" | "venue_changed" | "venue_in_use" | "venue_not_found" | "venue_slug_taken";
             /** Message */
             message: string;
             /** Details */
@@ -6542,7 +7228,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `event_not_found`, `venue_not_found` */
+            /** @description `event_not_found`, `layout_not_found`, `venue_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6551,7 +7237,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `capacity_exceeded`, `event_slug_taken` */
+            /** @description `capacity_exceeded`, `event_slug_taken`, `layout_not_active`, `layout_of_other_venue` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6767,7 +7453,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_EventView_"];
                 };
             };
-            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `replacement_invalid`, `settings_invalid` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `replacement_invalid`, `seating_invalid`, `settings_invalid` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6803,7 +7489,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `capacity_exceeded`, `consent_needed`, `event_changed`, `event_slug_taken`, `field_locked` */
+            /** @description `capacity_exceeded`, `consent_needed`, `event_changed`, `event_slug_taken`, `field_locked`, `layout_of_other_venue`, `seating_in_use` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6858,7 +7544,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_EventView_"];
                 };
             };
-            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed`, `seating_invalid` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6885,7 +7571,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `event_not_found` */
+            /** @description `event_not_found`, `layout_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6894,7 +7580,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `capacity_exceeded`, `event_changed`, `event_move_refused` */
+            /** @description `capacity_exceeded`, `event_changed`, `event_move_refused`, `layout_not_active`, `layout_of_other_venue` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6985,7 +7671,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `event_changed`, `event_move_refused` */
+            /** @description `event_changed`, `event_move_refused`, `seating_in_use` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7586,7 +8272,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_EventView_"];
                 };
             };
-            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed` */
+            /** @description `body_too_slow`, `event_times_invalid`, `invalid_request`, `reason_needed`, `seating_invalid` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7622,7 +8308,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `capacity_exceeded`, `consent_needed`, `event_changed`, `event_move_refused` */
+            /** @description `capacity_exceeded`, `consent_needed`, `event_changed`, `event_move_refused`, `layout_of_other_venue`, `seating_in_use` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8582,6 +9268,73 @@ export interface operations {
             };
         };
     };
+    list_layout_events_api_admin_layouts__layout_id__events_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                layout_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_list_PinnedEventView__"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `layout_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     export_version_api_admin_layouts__layout_id__versions__version__export_get: {
         parameters: {
             query?: {
@@ -8678,6 +9431,56 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `layout_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_rules_api_admin_pricing_rules_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listed_PricingRuleView_"];
+                };
+            };
+            /** @description `cursor_invalid`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `unauthorized` */
             401: {
                 headers: {
@@ -8696,7 +9499,163 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `layout_not_found` */
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_rule_api_admin_pricing_rules_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPricingRuleBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_PricingRuleView_"];
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request`, `pricing_rule_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `pricing_rule_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `pricing_rules_full` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_rule_api_admin_pricing_rules__rule_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_PricingRuleView_"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `pricing_rule_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8706,6 +9665,731 @@ export interface operations {
                 };
             };
             /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_rule_api_admin_pricing_rules__rule_id__delete: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-Match"?: string | null;
+            };
+            path: {
+                rule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `body_too_slow`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `pricing_rule_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `pricing_rule_changed`, `pricing_rule_in_use` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    update_rule_api_admin_pricing_rules__rule_id__patch: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-Match"?: string | null;
+            };
+            path: {
+                rule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PricingRuleChangesBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_PricingRuleView_"];
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request`, `pricing_rule_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `pricing_rule_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `pricing_rule_changed`, `pricing_rule_in_use` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_seating_policy_api_admin_seating_policy_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_SeatingPolicyView_"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_seating_policy_api_admin_seating_policy_patch: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-Match"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyValuesBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_SeatingPolicyView_"];
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request`, `policy_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied`, `policy_field_locked` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `policy_changed` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_organization_policy_api_platform_orgs__org_id__seating_policy_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_SeatingPolicyView_"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `organization_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_organization_policy_api_platform_orgs__org_id__seating_policy_patch: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-Match"?: string | null;
+            };
+            path: {
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyInterventionBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_SeatingPolicyView_"];
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request`, `policy_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `organization_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `policy_changed` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_event_layout_api_events__event_id__layout_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_OfferView_"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_event_seats_api_events__event_id__seats_get: {
+        parameters: {
+            query?: {
+                status?: components["schemas"]["SeatStatus"] | null;
+                zone_id?: string | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listed_SeatView_"];
+                };
+            };
+            /** @description `cursor_invalid`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_seating_api_admin_events__event_id__seating_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_SeatingView_"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_seating_api_admin_events__event_id__seating_put: {
+        parameters: {
+            query?: {
+                /** @description Check everything, store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                "If-Match"?: string | null;
+            };
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SeatingBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_SeatingView_"];
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request`, `seating_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found`, `layout_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `capacity_exceeded`, `layout_not_active`, `layout_of_other_venue`, `seating_changed`, `seating_in_use`, `seating_locked` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -41,6 +41,8 @@ from voelgoed.events.refusals import (
     SettingsInvalid,
     VenueNotFound,
 )
+from voelgoed.holds import usecases as places
+from voelgoed.holds.refusals import SeatingInUse
 from voelgoed.http.context import Caller, Context, IdempotencyKey, IfMatch, etag, once, seen
 from voelgoed.http.guard import guarded
 from voelgoed.http.routes.venues import JsonObject, People
@@ -61,11 +63,15 @@ from voelgoed.http.shapes import (
     View,
 )
 from voelgoed.paging import CursorInvalid
+from voelgoed.seating.model import LayoutId, Pin
+from voelgoed.seating.offer import SeatingInvalid
+from voelgoed.seating.refusals import LayoutNotActive, LayoutNotFound, LayoutOfOtherVenue
 
 router = APIRouter(prefix="/api/admin/events", tags=["events"])
 
 Description = Annotated[str, Field(max_length=20_000, pattern=NO_NUL)]
 PostponementReason = Annotated[str, Field(min_length=1, max_length=200, pattern=SOME_TEXT)]
+LAYOUT_ERRORS = (LayoutNotFound, LayoutNotActive, LayoutOfOtherVenue)
 MOVE_ERRORS = (EventNotFound, EventChanged, EventMoveRefused, ReasonNeeded, EventTimesInvalid)
 
 
@@ -119,7 +125,10 @@ class EventView(View):
 
 
 class NewEventBody(Body):
-    """An event to be made. Without a sale window it is on sale from publication until it is over."""
+    """An event to be made. Without a sale window it is on sale from publication until it is over.
+
+    With a layout and version it is seated there; without, it has room for as many as its capacity says.
+    """
 
     venue_id: UUID
     name: Name
@@ -133,6 +142,16 @@ class NewEventBody(Body):
     settings: JsonObject = Field(default_factory=dict)
     recurrence_group_id: UUID | None = None
     is_automatic: Flag = True
+    layout_id: UUID | None = None
+    layout_version: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
+
+    def pin(self) -> Pin | None:
+        """The version of a layout that it shall have, if any; half a pair is a layout that is not there."""
+        if (self.layout_id is None) != (self.layout_version is None):
+            raise LayoutNotFound(why="a layout is named with its version")
+        if self.layout_id is None or self.layout_version is None:
+            return None
+        return Pin(LayoutId(self.layout_id), self.layout_version)
 
 
 class EventChangesBody(Body):
@@ -239,16 +258,18 @@ async def list_events(
     CapacityExceeded,
     SettingsInvalid,
     IdempotencyKeyReused,
+    *LAYOUT_ERRORS,
 )
 async def create_event(
     body: NewEventBody, caller: Caller, response: Response, key: IdempotencyKey = None
 ) -> Data[EventView]:
     """Make an event; it begins as a draft."""
-    made = await usecases.create_event(
-        caller.services.db,
+    made = await places.create_event(
+        caller.services.studio,
         caller.services.catalogue,
         caller.call,
-        NewEvent(**body.model_dump()),
+        NewEvent(**body.model_dump(exclude={"layout_id", "layout_version"})),
+        pin=body.pin(),
         once=once(key, caller, "create_event"),
     )
     return _answer(made, caller, response)
@@ -275,13 +296,16 @@ async def get_event(event_id: UUID, caller: Caller, response: Response) -> Data[
     ConsentNeeded,
     ReplacementInvalid,
     VenueNotFound,
+    LayoutOfOtherVenue,
+    SeatingInUse,
+    SeatingInvalid,
 )
 async def update_event(
     event_id: UUID, body: EventChangesBody, caller: Caller, response: Response, if_match: IfMatch = None
 ) -> Data[EventView]:
     """Change an event."""
-    changed = await usecases.update_event(
-        caller.services.db,
+    changed = await places.update_event(
+        caller.services.studio,
         caller.services.catalogue,
         caller.call,
         event_id,
@@ -295,26 +319,26 @@ async def update_event(
 @guarded(Action.SCHEDULE_EVENTS, EventNotFound, EventChanged, EventInUse)
 async def delete_event(event_id: UUID, caller: Caller, if_match: IfMatch = None) -> None:
     """Delete a draft to which nothing refers; everything else is archived instead."""
-    await usecases.delete_event(
-        caller.services.db, caller.services.catalogue, caller.call, event_id, version=seen(if_match)
+    await places.delete_event(
+        caller.services.studio, caller.services.catalogue, caller.call, event_id, version=seen(if_match)
     )
 
 
 @router.post("/{event_id}/publish")
-@guarded(Action.MOVE_EVENTS, *MOVE_ERRORS, CapacityExceeded)
+@guarded(Action.MOVE_EVENTS, *MOVE_ERRORS, CapacityExceeded, SeatingInvalid, *LAYOUT_ERRORS)
 async def publish(
     event_id: UUID, body: OrderBody, caller: Caller, response: Response, if_match: IfMatch = None
 ) -> Data[EventView]:
-    """Show it to everybody. A postponed event takes place on its new date, if it has one."""
+    """Show it to everybody, with its places. A postponed event takes place on its new date, if it has one."""
     return await _move(event_id, Order(verb=Verb.PUBLISH, reason=body.reason, version=seen(if_match)), caller, response)
 
 
 @router.post("/{event_id}/unpublish")
-@guarded(Action.MOVE_EVENTS, *MOVE_ERRORS)
+@guarded(Action.MOVE_EVENTS, *MOVE_ERRORS, SeatingInUse)
 async def unpublish(
     event_id: UUID, body: OrderBody, caller: Caller, response: Response, if_match: IfMatch = None
 ) -> Data[EventView]:
-    """Make it a draft again, as long as nothing is sold."""
+    """Make it a draft again, as long as nobody holds or has bought a place."""
     order = Order(verb=Verb.UNPUBLISH, reason=body.reason, version=seen(if_match))
     return await _move(event_id, order, caller, response)
 
@@ -387,13 +411,22 @@ async def archive(
 
 
 @router.post("/{event_id}/change-venue")
-@guarded(Action.SCHEDULE_EVENTS, *MOVE_ERRORS, ConsentNeeded, VenueNotFound, CapacityExceeded)
+@guarded(
+    Action.SCHEDULE_EVENTS,
+    *MOVE_ERRORS,
+    ConsentNeeded,
+    VenueNotFound,
+    CapacityExceeded,
+    LayoutOfOtherVenue,
+    SeatingInUse,
+    SeatingInvalid,
+)
 async def change_venue(
     event_id: UUID, body: ChangeVenueBody, caller: Caller, response: Response, if_match: IfMatch = None
 ) -> Data[EventView]:
     """Move it to another venue; once people know of it, only with `consent`."""
-    changed = await usecases.change_venue(
-        caller.services.db,
+    changed = await places.change_venue(
+        caller.services.studio,
         caller.services.catalogue,
         caller.call,
         event_id,
@@ -438,7 +471,7 @@ def event_view(found: EventAtVenue, actor: Actor) -> EventView:
 
 
 async def _move(event_id: UUID, order: Order, caller: Caller, response: Response) -> Data[EventView]:
-    moved = await usecases.move_event(caller.services.db, caller.services.catalogue, caller.call, event_id, order)
+    moved = await places.move_event(caller.services.studio, caller.services.catalogue, caller.call, event_id, order)
     return _answer(moved, caller, response)
 
 

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from voelgoed.accounts.idempotency import IdempotencyKeyReused
 from voelgoed.accounts.permissions import Action
+from voelgoed.events.model import Status
 from voelgoed.events.refusals import CapacityExceeded, VenueNotFound
 from voelgoed.http.context import Caller, Context, IdempotencyKey, once
 from voelgoed.http.guard import guarded
@@ -100,6 +101,15 @@ class VersionDetailView(VersionView):
 
     venue_id: UUID
     zones: list[ZoneView]
+
+
+class PinnedEventView(View):
+    """An event that has a version of the layout."""
+
+    event_id: UUID
+    name: str
+    status: Status
+    layout_version: int
 
 
 class ZoneCount(View):
@@ -357,6 +367,14 @@ async def compare_versions(
     return Data(data=_diff(found))
 
 
+@router.get("/admin/layouts/{layout_id}/events")
+@guarded(Action.SEE_LAYOUTS, LayoutNotFound)
+async def list_layout_events(layout_id: UUID, caller: Caller) -> Data[list[PinnedEventView]]:
+    """Which events have which version of the layout, the latest version first; at most 200."""
+    found = await usecases.list_pinned_events(caller.services.studio, caller.call, LayoutId(layout_id))
+    return Data(data=[PinnedEventView.model_validate(one) for one in found])
+
+
 @router.get("/admin/layouts/{layout_id}/versions/{version}/export", response_class=Response)
 @guarded(Action.SEE_LAYOUTS, LayoutNotFound)
 async def export_version(
@@ -373,9 +391,12 @@ async def export_version(
 
 
 @router.get("/layouts/{layout_id}/v{version}/geometry", response_class=Response)
-@guarded(Action.SEE_LAYOUTS, LayoutNotFound)
+@guarded(Action.SEE_STOREFRONT, LayoutNotFound)
 async def get_geometry(layout_id: UUID, version: Number, caller: Caller) -> Response:
-    """Where every seat is and what it is called, by ordinal. It never changes: keep it as long as you like."""
+    """Where every seat is and what it is called, by ordinal. It never changes: keep it as long as you like.
+
+    Of a version that an event on show has, to everybody; of the others, to the organization's own people.
+    """
     drawing = await usecases.get_drawing(caller.services.studio, caller.call, LayoutId(layout_id), version)
     headers = {"etag": f'"{drawing.etag}"', "cache-control": "private, max-age=31536000, immutable"}
     if drawing.etag.encode() in caller.headers.get(b"if-none-match", b""):
@@ -441,7 +462,12 @@ def _counted(zone: Zone) -> ZoneCount:
 
 def _version(version: Version) -> VersionView:
     known = {name: getattr(version, name) for name in VersionView.model_fields if name != "geometry_url"}
-    return VersionView(**known, geometry_url=f"/api/layouts/{version.layout_id}/v{version.version}/geometry")
+    return VersionView(**known, geometry_url=geometry_url(version))
+
+
+def geometry_url(version: Version) -> str:
+    """Where the geometry of a version is."""
+    return f"/api/layouts/{version.layout_id}/v{version.version}/geometry"
 
 
 def _diff(found: LayoutDiff) -> DiffView:

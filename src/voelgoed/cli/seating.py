@@ -1,0 +1,113 @@
+"""`voelgoed event seating`: what an event offers, and how it is told to, at the terminal."""
+
+import json
+from pathlib import Path
+from uuid import UUID
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from voelgoed.cli.layouts import in_studio
+from voelgoed.config import Settings
+from voelgoed.errors import StartRefused
+from voelgoed.events import operator as events
+from voelgoed.holds.inventory import Wanted
+from voelgoed.money import Money
+from voelgoed.seating.model import LayoutId, Pin
+from voelgoed.ticketing import operator
+from voelgoed.ticketing.offering import Seating
+
+
+async def show_seating(settings: Settings, *, organization: str, slug: str, as_json: bool) -> None:
+    """What an event offers, zone by zone."""
+    async with in_studio(settings, organization) as (studio, place):
+        event = (await events.find_event(studio.db, place, slug)).event
+        found = await operator.see_seating(studio, place, event.id)
+    _show(found, as_json=as_json)
+
+
+async def set_seating(
+    settings: Settings, *, organization: str, slug: str, layout_id: UUID | None, version: int | None, path: Path | None
+) -> None:
+    """Give an event a layout, or what it says differently from a file; what is not given stays."""
+    if (layout_id is None) != (version is None):
+        raise StartRefused("a layout is named with its version")
+    async with in_studio(settings, organization) as (studio, place):
+        event = (await events.find_event(studio.db, place, slug)).event
+        before = (await operator.see_seating(studio, place, event.id)).plan
+        pin = Pin(LayoutId(layout_id), version) if layout_id and version else before.pin
+        overrides = _read(path) if path else before.row.overrides if before.row and pin == before.pin else {}
+        saved = await operator.save_seating(studio, place, event.id, Wanted(pin=pin, overrides=overrides))
+    _show(saved, as_json=False)
+
+
+def _read(path: Path) -> object:
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as failed:
+        raise StartRefused(f"cannot read {path}: {failed.strerror}") from None
+    except ValueError as wrong:
+        raise StartRefused(f"{path} is no JSON: {wrong}") from None
+
+
+def _show(found: Seating, *, as_json: bool) -> None:
+    offered = found.offered
+    if as_json:
+        print(json.dumps(_facts(found)))
+        return
+    said = Console(highlight=False, soft_wrap=True)
+    pin = found.plan.pin
+    said.print(Text(f"layout {pin.layout_id}, version {pin.version}" if pin else "no layout: general admission"))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("zone", "name", "sold as", "access"):
+        table.add_column(title)
+    for title in ("capacity", "available", "held", "sold", "blocked", "from"):
+        table.add_column(title, justify="right")
+    for zone in offered.zones:
+        costs = offered.prices.zones.get(zone.view.code)
+        table.add_row(
+            Text(zone.view.code),
+            Text(zone.view.name),
+            zone.view.zone_type if zone.view.is_enabled else "switched off",
+            zone.view.access_mode,
+            *(f"{getattr(zone.counts, name):,}" for name in ("capacity", "available", "held", "sold", "blocked")),
+            _money(costs.from_price if costs else None),
+        )
+    said.print(table)
+    totals = found.view.totals
+    said.print(
+        f"{totals.total:,} places: {totals.reserved:,} reserved, {totals.ga_seated:,} seated without number, "
+        f"{totals.standing:,} standing; {totals.blocked:,} blocked"
+    )
+    for fault in found.faults:
+        said.print(Text(f"{fault.path}: {fault.message} {fault.hint} [{fault.code}]"))
+
+
+def _facts(found: Seating) -> dict[str, object]:
+    offered, pin = found.offered, found.plan.pin
+    return {
+        "event_id": str(offered.event.id),
+        "layout_id": str(pin.layout_id) if pin else None,
+        "layout_version": pin.version if pin else None,
+        "version": found.seating_version,
+        "inventory_epoch": offered.event.inventory_epoch,
+        "is_materialised": found.is_materialised,
+        "overrides": found.plan.offer.hall.written(found.plan.offer.overlay),
+        "zones": [
+            {
+                "zone_id": str(zone.zone_id),
+                "code": zone.view.code,
+                "zone_type": zone.view.zone_type,
+                "is_enabled": zone.view.is_enabled,
+                **{name: getattr(zone.counts, name) for name in ("capacity", "available", "held", "sold", "blocked")},
+            }
+            for zone in offered.zones
+        ],
+        "faults": [{"path": fault.path, "code": fault.code, "message": fault.message} for fault in found.faults],
+    }
+
+
+def _money(price: Money | None) -> str:
+    return "" if price is None else f"{price.currency} {price.amount_minor / 100:,.2f}"

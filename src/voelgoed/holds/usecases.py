@@ -1,0 +1,120 @@
+"""What an organization's people do to events that touches their places."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from voelgoed.accounts.idempotency import Once
+from voelgoed.accounts.model import Call
+from voelgoed.accounts.permissions import Action, require
+from voelgoed.db import Conn
+from voelgoed.events import lifecycle, usecases as events
+from voelgoed.events.catalogue import Catalogue
+from voelgoed.events.model import Change, EventAtVenue, NewEvent, Order, Teller, Verb
+from voelgoed.holds import inventory
+from voelgoed.ids import OrganizationId
+from voelgoed.seating import halls
+from voelgoed.seating.model import Pin
+from voelgoed.seating.studio import Studio
+
+
+async def create_event(
+    studio: Studio, catalogue: Catalogue, call: Call, new: NewEvent, *, pin: Pin | None, once: Once | None
+) -> EventAtVenue:
+    """Make an event, with the version of the layout that it is to have."""
+
+    async def choose(conn: Conn, change: Change) -> None:
+        if pin:
+            event = change.event
+            await halls.require_choosable(conn, event.organization_id, event.venue_id, pin)
+            await halls.lock(conn, event.organization_id, event.id)
+            await halls.save(conn, event.organization_id, event.id, pin, {})
+
+    return await events.create_event(studio.db, catalogue, call, new, once=once, beside=events.Beside(then=choose))
+
+
+async def update_event(
+    studio: Studio, catalogue: Catalogue, call: Call, event_id: UUID, changed: Mapping[str, Any], *, version: int | None
+) -> EventAtVenue:
+    """Change an event; its places follow its capacity, or refuse."""
+    if not changed.keys() & {"capacity", "venue_id"}:
+        return await events.update_event(studio.db, catalogue, call, event_id, changed, version=version)
+    return await events.update_event(
+        studio.db,
+        catalogue,
+        call,
+        event_id,
+        changed,
+        version=version,
+        beside=_following(call.organization_id, event_id),
+    )
+
+
+async def change_venue(
+    studio: Studio,
+    catalogue: Catalogue,
+    call: Call,
+    event_id: UUID,
+    venue_id: UUID,
+    *,
+    has_consent: bool,
+    reason: str,
+    version: int | None,
+) -> EventAtVenue:
+    """Move an event to another venue; one with a layout stays where that stands."""
+    return await events.change_venue(
+        studio.db,
+        catalogue,
+        call,
+        event_id,
+        venue_id,
+        has_consent=has_consent,
+        reason=reason,
+        version=version,
+        beside=_following(call.organization_id, event_id),
+    )
+
+
+async def delete_event(
+    studio: Studio, catalogue: Catalogue, call: Call, event_id: UUID, *, version: int | None
+) -> None:
+    """Delete a draft, with what is left of a publication that was broken off."""
+    require(call.actor, Action.SCHEDULE_EVENTS)
+    async with studio.db.transaction(call.organization_id) as conn:
+        row = await halls.find(conn, call.organization_id, event_id)
+    if row and row.making:
+        await inventory.sweep(studio.db, call.organization_id, event_id)
+    await events.delete_event(studio.db, catalogue, call, event_id, version=version)
+
+
+async def move_event(studio: Studio, catalogue: Catalogue, call: Call, event_id: UUID, order: Order) -> EventAtVenue:
+    """Publish, cancel, reschedule and so on: whatever the lifecycle has, with what it does to places."""
+    require(call.actor, events.action_of(order.verb))
+    return await carry_out(studio, catalogue, call.organization_id, event_id, order, by=Teller.of(call))
+
+
+async def carry_out(
+    studio: Studio, catalogue: Catalogue, organization_id: OrganizationId, event_id: UUID, order: Order, *, by: Teller
+) -> EventAtVenue:
+    """Give an order, and announce what came of it."""
+    match order.verb:
+        case Verb.PUBLISH:
+            done = await inventory.publish(studio, organization_id, event_id, order, by=by)
+        case Verb.UNPUBLISH:
+            async with studio.db.transaction(organization_id) as conn:
+                done = await inventory.unpublish(conn, organization_id, event_id, order, by=by)
+        case _:
+            return await events.carry_out(studio.db, catalogue, organization_id, event_id, order, by=by)
+    await catalogue.announce(lifecycle.kind_of(order.verb), done)
+    async with studio.db.transaction(organization_id) as conn:
+        event, venue = await lifecycle.find_at_venue(conn, organization_id, event_id)
+    return EventAtVenue(event, venue)
+
+
+def _following(organization_id: OrganizationId, event_id: UUID) -> events.Beside:
+    """Places follow a change of their event; whoever may change them waits before anything else is locked."""
+
+    async def lock(conn: Conn) -> None:
+        await halls.lock(conn, organization_id, event_id)
+
+    return events.Beside(first=lock, then=inventory.follow)
