@@ -10,7 +10,7 @@ from tests.browser.conftest import DESKTOP, Visit, open_visit
 from tests.browser.test_organiser import come_in
 from tests.make.accounts import Person, make_organization, make_person
 from tests.make.events import make_venue
-from tests.make.layouts import changed, make_layout, small_layout
+from tests.make.layouts import allow_everything, changed, make_layout, small_layout
 from tests.make.web import Site
 from voelgoed.accounts.model import Organization, Role
 from voelgoed.db import Database
@@ -42,7 +42,9 @@ COLOURS = """canvas => {
 
 @pytest.fixture
 async def place(db: Database) -> Organization:
-    return await make_organization(db, name="Passievol")
+    place = await make_organization(db, name="Passievol")
+    await allow_everything(db, place.id)
+    return place
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from tests.make.accounts import make_organization
 from tests.make.events import make_venue
-from tests.make.layouts import SMALL, changed, encoded, small_layout
+from tests.make.layouts import SMALL, allow_everything, changed, encoded, small_layout
 from tests.make.processes import environment, voelgoed
 from voelgoed import schema
 from voelgoed.accounts.model import Organization
@@ -25,7 +25,9 @@ from voelgoed.seating.model import VersionStatus
 
 @pytest.fixture
 async def place(db: Database) -> Organization:
-    return await make_organization(db)
+    place = await make_organization(db)
+    await allow_everything(db, place.id)
+    return place
 
 
 @pytest.fixture

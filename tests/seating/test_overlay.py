@@ -18,7 +18,7 @@ from voelgoed.seating.ordinals import ordinals
 from voelgoed.seating.overlay import (
     BlockedBy,
     Overlay,
-    Place,
+    PlaceKind,
     Totals,
     View,
     ZoneOverride,
@@ -165,7 +165,7 @@ def test_the_view_is_the_rules_done_one_by_one_in_any_order(
         assert found.is_enabled == (zone.code not in hall.off)
         assert found.pricing_rule_id == hall.prices.get(zone.code)
         assert found.place_count == hall.places(zone, layout)
-        if found.place is Place.RESERVED:
+        if found.place is PlaceKind.RESERVED:
             open_seats = [category for code, category in hall.seats_for_sale(layout) if code == zone.code]
             assert found.categories == {
                 seat.category: open_seats.count(seat.category) for row in zone.rows for seat in row.seats
@@ -192,7 +192,7 @@ def test_totals_add_up(laid: tuple[Layout, Overlay]) -> None:
     assert totals.ga_seated + totals.standing == sum(zone.pool_count for zone in view.zones)
     for zone, found in zip(layout.zones, view.zones, strict=True):
         said = overlay.zone_overrides.get(zone.code, ZoneOverride()).capacity
-        assert found.capacity == (zone.seat_count if found.place is Place.RESERVED else said or zone.capacity)
+        assert found.capacity == (zone.seat_count if found.place is PlaceKind.RESERVED else said or zone.capacity)
         assert found.is_enabled or found.place_count == 0
         alone = Overlay(
             blocked_seats=overlay.blocked_seats,
@@ -276,7 +276,7 @@ def test_seats_that_are_sold_as_room_to_stand() -> None:
     standing = ZoneOverride(zone_type=ZoneType.GA_STANDING)
     overlay = Overlay(blocked_seats=("S-A-1",), zone_overrides={"S": standing})
     view = effective_view(small_layout(), overlay, OPEN)
-    assert view.zones[0].place is Place.STANDING
+    assert view.zones[0].place is PlaceKind.STANDING
     assert (view.zones[0].capacity, view.zones[0].place_count) == (10, 9)
     assert view.zones[0].categories == {Category.STANDARD: 9}
     assert view.blocked == {0: BlockedBy.LAYOUT} | dict.fromkeys(range(1, 10), BlockedBy.ZONE)

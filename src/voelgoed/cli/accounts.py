@@ -1,7 +1,7 @@
 """`voelgoed org` and `voelgoed user`: what the operator of an installation does by hand."""
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from voelgoed.errors import DomainError, StartRefused
 T = TypeVar("T")
 
 SHOWN_MAX = 200
+FACTS_SHOWN_MAX = 20
 
 
 @asynccontextmanager
@@ -29,8 +30,7 @@ async def opened(settings: Settings) -> AsyncIterator[Database]:
     try:
         yield db
     except DomainError as refused:
-        facts = ", ".join(f"{name}: {_plain(value)}" for name, value in refused.facts.items())
-        raise StartRefused(refused.message, hint=facts) from None
+        raise StartRefused(refused.message, hint=_told(refused.facts)) from None
     finally:
         await db.close()
 
@@ -95,8 +95,23 @@ async def dismiss(settings: Settings, *, email: str, role: Role) -> None:
     _say(f"{email}  no longer {role}  {user_id}")
 
 
+def _told(facts: Mapping[str, object]) -> str:
+    """The facts of a refusal in words: those that are many, such as faults and seats, each on a line of its own."""
+    lists = {name: value for name, value in facts.items() if isinstance(value, list) and value}
+    many = {name: value for name, value in lists.items() if all(isinstance(one, Mapping) for one in value)}
+    few = ", ".join(f"{name}: {_plain(value)}" for name, value in facts.items() if name not in many)
+    lines = [_line(one) for value in many.values() for one in value[:FACTS_SHOWN_MAX]]
+    return "\n  ".join([*lines, few] if few else lines)
+
+
+def _line(fact: Mapping[str, object]) -> str:
+    if fact.keys() >= {"path", "message", "hint", "code"}:
+        return f"{fact['path']}: {fact['message']} {fact['hint']} [{fact['code']}]"
+    return ", ".join(f"{name}: {value}" for name, value in fact.items())
+
+
 def _plain(value: object) -> str:
-    return " or ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return (" or ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)
 
 
 def _say(text: str) -> None:

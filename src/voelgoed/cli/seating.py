@@ -1,4 +1,4 @@
-"""`voelgoed event seating`: what an event offers, and how it is told to, at the terminal."""
+"""`voelgoed seating`: what an event offers, and how it is told to, at the terminal."""
 
 import json
 from pathlib import Path
@@ -18,6 +18,9 @@ from voelgoed.money import Money
 from voelgoed.seating.model import LayoutId, Pin
 from voelgoed.ticketing import operator
 from voelgoed.ticketing.offering import Seating
+
+TABLE_CHARS = 200
+"""Ten columns do not fit a narrow terminal: its lines may break there, but no word of them is cut off."""
 
 
 async def show_seating(settings: Settings, *, organization: str, slug: str, as_json: bool) -> None:
@@ -48,7 +51,7 @@ def _read(path: Path) -> object:
         return json.loads(path.read_bytes())
     except OSError as failed:
         raise StartRefused(f"cannot read {path}: {failed.strerror}") from None
-    except ValueError as wrong:
+    except (ValueError, RecursionError) as wrong:
         raise StartRefused(f"{path} is no JSON: {wrong}") from None
 
 
@@ -75,7 +78,7 @@ def _show(found: Seating, *, as_json: bool) -> None:
             *(f"{getattr(zone.counts, name):,}" for name in ("capacity", "available", "held", "sold", "blocked")),
             _money(costs.from_price if costs else None),
         )
-    said.print(table)
+    Console(highlight=False, width=TABLE_CHARS).print(table)
     totals = found.view.totals
     said.print(
         f"{totals.total:,} places: {totals.reserved:,} reserved, {totals.ga_seated:,} seated without number, "

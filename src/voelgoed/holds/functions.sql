@@ -70,7 +70,8 @@ begin
 end
 $$;
 
--- Remove up to so many seats that were written for an event which was never published with them; how many.
+-- Remove up to so many seats that were written for an event which was never published with them; how many. Zones are
+-- written in the transaction that publishes it, so where there are some, its seats are sold.
 create or replace function inventory_clear(p_organization uuid, p_event uuid, p_limit integer) returns integer
 language plpgsql
 security definer
@@ -79,7 +80,7 @@ as $$
 declare
   removed integer;
 begin
-  perform from events where organization_id = p_organization and id = p_event and status <> 'draft';
+  perform from event_zones where organization_id = p_organization and event_id = p_event;
   if found then
     return 0;
   end if;
@@ -101,11 +102,12 @@ create or replace function inventory_change(
 language plpgsql
 security definer
 set search_path = public, pg_temp
+set enable_nestloop = off
 as $$
 begin
   perform from event_seats
     where organization_id = p_organization and event_id = p_event
-      and ordinal in (select unnest(p_closed) union select unnest(p_opened))
+      and ordinal = any (p_closed || p_opened)
     order by ordinal for no key update;
   perform from event_zones where organization_id = p_organization and event_id = p_event order by zone_id for no key update;
   perform from event_seats s

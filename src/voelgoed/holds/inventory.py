@@ -15,6 +15,7 @@ from uuid import UUID
 import structlog
 
 from voelgoed.db import Conn, Database
+from voelgoed.errors import LostRace
 from voelgoed.events import lifecycle, rules
 from voelgoed.events.model import Change, Event, Order, Status, Teller, Venue
 from voelgoed.events.refusals import CapacityExceeded, EventChanged
@@ -102,23 +103,10 @@ async def publish(
 ) -> Change:
     """Publish an event: a draft gets its places in the same breath, one that was postponed has them."""
     for _ in range(TRIES):
-        found = await _moving(studio.db, organization_id, event_id, order, by=by)
-        if isinstance(found, Change):
-            return found
-        planned = await plan(studio, organization_id, event_id)
-        planned.offer.require_right()
-        claim = await _write_ahead(studio.db, planned)
         try:
-            async with studio.db.transaction(organization_id) as conn:
-                await _settle(conn, planned, claim)
-                epoch = planned.event.inventory_epoch + 1
-                told = lifecycle.told_by(by, "event_inventory_created", planned.event, _told(planned, epoch))
-                await record(conn, told)
-                done = await lifecycle.move(conn, organization_id, event_id, order, by=by, inventory_epoch=epoch)
+            return await _publish(studio, organization_id, event_id, order, by=by)
         except _Outdated:
             continue
-        log.info("event_inventory_created", event_id=str(event_id), seats=len(planned.offer.hall.codes), epoch=epoch)
-        return done
     raise EventChanged(why="its seating or the policy kept changing while it was being published")
 
 
@@ -126,9 +114,13 @@ async def unpublish(conn: Conn, organization_id: OrganizationId, event_id: UUID,
     """Make an event a draft again and remove its places, as long as nobody has any of them."""
     row = await halls.lock(conn, organization_id, event_id)
     event, _ = await lifecycle.find_at_venue(conn, organization_id, event_id)
-    if isinstance(rules.decide(event, order, await lifecycle.read_clock(conn)), Event):
+    is_allowed = isinstance(rules.decide(event, order, await lifecycle.read_clock(conn)), Event)
+    if is_allowed:
         await _remove(conn, organization_id, event_id, row.pin)
-    return await lifecycle.move(conn, organization_id, event_id, order, by=by)
+    done = await lifecycle.move(conn, organization_id, event_id, order, by=by)
+    if not is_allowed:  # it was not when this looked, and became so while it waited: its places are still there
+        raise LostRace
+    return done
 
 
 async def save(
@@ -234,18 +226,42 @@ async def sweep(db: Database, organization_id: OrganizationId, event_id: UUID) -
     async with db.transaction(organization_id) as conn:
         await halls.lock(conn, organization_id, event_id)
         await halls.set_making(conn, organization_id, event_id, claim)
-    await _clear(db, organization_id, event_id)
+    await _clear(db, organization_id, event_id, claim)
     async with db.transaction(organization_id) as conn:
         if (await halls.lock(conn, organization_id, event_id)).making == claim:
             await halls.set_making(conn, organization_id, event_id, None)
 
 
+async def _publish(
+    studio: Studio, organization_id: OrganizationId, event_id: UUID, order: Order, *, by: Teller
+) -> Change:
+    found = await _moving(studio.db, organization_id, event_id, order, by=by)
+    if isinstance(found, Change):
+        return found
+    planned = await plan(studio, organization_id, event_id)
+    if planned.event.status is not Status.DRAFT:
+        raise _Outdated
+    planned.offer.require_right()
+    claim = await _write_ahead(studio.db, planned)
+    async with studio.db.transaction(organization_id) as conn:
+        await _settle(conn, planned, claim)
+        epoch = planned.event.inventory_epoch + 1
+        told = lifecycle.told_by(by, "event_inventory_created", planned.event, _told(planned, epoch))
+        await record(conn, told)
+        done = await lifecycle.move(conn, organization_id, event_id, order, by=by, inventory_epoch=epoch)
+    log.info("event_inventory_created", event_id=str(event_id), seats=len(planned.offer.hall.codes), epoch=epoch)
+    return done
+
+
 async def _moving(
     db: Database, organization_id: OrganizationId, event_id: UUID, order: Order, *, by: Teller
 ) -> Change | None:
-    """Publish an event that has its places, or refuse what the lifecycle refuses; None when places must be made."""
+    """Publish an event that has its places, or refuse what the lifecycle refuses; None when places must be made.
+
+    Under the lock: whoever waited for an event to become a draft would publish it without any.
+    """
     async with db.transaction(organization_id) as conn:
-        event, _ = await lifecycle.find_at_venue(conn, organization_id, event_id)
+        event = await lifecycle.lock(conn, organization_id, event_id)
         is_new = event.status is Status.DRAFT and (order.version in (None, event.version))
         if is_new and isinstance(rules.decide(event, order, await lifecycle.read_clock(conn)), Event):
             return None
@@ -261,9 +277,10 @@ async def _write_ahead(db: Database, planned: Plan) -> UUID | None:
         return None
     claim = new_id()
     async with db.transaction(event.organization_id) as conn:
-        await halls.lock(conn, event.organization_id, event.id)
+        await _require_current(conn, planned, await halls.lock(conn, event.organization_id, event.id))
         await halls.set_making(conn, event.organization_id, event.id, claim)
-    await _clear(db, event.organization_id, event.id)
+    if not await _clear(db, event.organization_id, event.id, claim):
+        raise EventChanged(why=OVERTAKEN)
     for piece in _pieces(seat_count)[:-1]:
         async with db.transaction(event.organization_id) as conn:
             if not await halls.share_making(conn, event.organization_id, event.id, claim):
@@ -276,7 +293,7 @@ async def _settle(conn: Conn, planned: Plan, claim: UUID | None) -> None:
     """Write the last piece and the zones, if everything still is as it was when it was worked out."""
     event, hall = planned.event, planned.offer.hall
     row = await halls.lock(conn, event.organization_id, event.id)
-    if claim is not None and row.making != claim:
+    if row.making != claim:
         raise EventChanged(why=OVERTAKEN)
     await _require_current(conn, planned, row)
     if hall.pin:
@@ -418,12 +435,17 @@ async def _in_use(
     )
 
 
-async def _clear(db: Database, organization_id: OrganizationId, event_id: UUID) -> None:
-    """Remove the seats of a draft, a short transaction for each piece."""
+async def _clear(db: Database, organization_id: OrganizationId, event_id: UUID, claim: UUID) -> bool:
+    """Remove seats that nobody finished, a short transaction for each piece; False when others took it over.
+
+    What is there then is theirs: it may be what they have just written.
+    """
     while True:
         async with db.transaction(organization_id) as conn:
+            if not await halls.share_making(conn, organization_id, event_id, claim):
+                return False
             if await store.clear_seats(conn, organization_id, event_id, SEATS_PER_PIECE) < SEATS_PER_PIECE:
-                return
+                return True
 
 
 async def _hall(studio: Studio, event: Event, venue: Venue, pin: Pin | None) -> Hall:

@@ -12,7 +12,7 @@ from voelgoed.db import Conn, load_queries
 from voelgoed.holds.model import Counts, EventSeat, OfferedZone, SeatFilter, SeatStatus
 from voelgoed.ids import OrganizationId
 from voelgoed.seating.model import AccessMode, Category, Pin, ZoneType
-from voelgoed.seating.overlay import Place, ZoneView
+from voelgoed.seating.overlay import PlaceKind, ZoneView
 
 Q = load_queries(Path(__file__).with_name("queries.sql"))
 NOBODY = Counts(available=0, held=0, sold=0, blocked=0)
@@ -136,7 +136,7 @@ def _zone(row: asyncpg.Record, seats: Counts) -> OfferedZone:
         categories=MappingProxyType(msgspec.json.decode(row["categories"], type=dict[Category, int])),
         pricing_rule_id=row["pricing_rule_id"],
     )
-    if view.place is Place.RESERVED:
+    if view.place is PlaceKind.RESERVED:
         return OfferedZone(zone_id=row["zone_id"], view=view, counts=seats)
     held, sold, blocked = row["held"], row["sold"], row["blocked"]
     available = row["capacity"] - blocked - held - sold

@@ -31,10 +31,10 @@ class SeatingInvalid(DomainError):
     code = "seating_invalid"
     message = "The seating of the event has errors. Nothing was changed."
 
-    def __init__(self, faults: Sequence[Fault | OverlayFault]) -> None:
+    def __init__(self, faults: Sequence[Fault | OverlayFault], count: int | None = None) -> None:
         assert faults
         told = [asdict(fault) for fault in faults[:FAULTS_REPORTED_MAX]]
-        super().__init__(errors=told, error_count=len(faults))
+        super().__init__(errors=told, error_count=count or len(faults))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ def offer(hall: Hall, document: object, policy: Policy, *, venue_capacity: int, 
     """Read what an event says of a hall and work out what it offers; what cannot even be read is refused."""
     overlay = read_overlay(document, hall.layout_id, seat_serials=hall.seat_serials, zone_serials=hall.zone_serials)
     if isinstance(overlay, Faults):
-        raise SeatingInvalid(overlay.kept)
+        raise SeatingInvalid(overlay.kept, overlay.count)
     found = wrong_overlay(
         hall.layout,
         overlay,

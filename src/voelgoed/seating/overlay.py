@@ -41,7 +41,7 @@ class BlockedBy(StrEnum):
     STAFF = "staff"
 
 
-class Place(StrEnum):
+class PlaceKind(StrEnum):
     """What one buys in a zone: a seat of its own, some seat, or room to stand."""
 
     RESERVED = "reserved"
@@ -49,13 +49,13 @@ class Place(StrEnum):
     STANDING = "standing"
 
 
-PLACES: Final[Mapping[ZoneType, Place]] = MappingProxyType(
+PLACES: Final[Mapping[ZoneType, PlaceKind]] = MappingProxyType(
     {
-        ZoneType.RESERVED_SEATING: Place.RESERVED,
-        ZoneType.VIP_RESERVED: Place.RESERVED,
-        ZoneType.GA_SEATED: Place.GA_SEATED,
-        ZoneType.GA_STANDING: Place.STANDING,
-        ZoneType.VIP_STANDING: Place.STANDING,
+        ZoneType.RESERVED_SEATING: PlaceKind.RESERVED,
+        ZoneType.VIP_RESERVED: PlaceKind.RESERVED,
+        ZoneType.GA_SEATED: PlaceKind.GA_SEATED,
+        ZoneType.GA_STANDING: PlaceKind.STANDING,
+        ZoneType.VIP_STANDING: PlaceKind.STANDING,
     }
 )
 assert PLACES.keys() == set(ZoneType)
@@ -104,7 +104,7 @@ class ZoneView:
         assert sum(self.categories.values()) == self.place_count
 
     @property
-    def place(self) -> Place:
+    def place(self) -> PlaceKind:
         return PLACES[self.zone_type]
 
     @property
@@ -115,7 +115,7 @@ class ZoneView:
     @property
     def pool_count(self) -> int:
         """How many places are sold by number, not seat by seat."""
-        return 0 if self.place is Place.RESERVED else self.place_count
+        return 0 if self.place is PlaceKind.RESERVED else self.place_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,7 @@ def effective_view(layout: Layout, overlay: Overlay, policy: Policy | None) -> V
         open_seats = [] if zone.code in off else [seat for seat in seats if seat.code not in own]
         view = _zone_view(zone, overlay, seats, open_seats, is_enabled=zone.code not in off)
         zones.append(view)
-        is_by_seat = view.is_enabled and view.place is Place.RESERVED
+        is_by_seat = view.is_enabled and view.place is PlaceKind.RESERVED
         for seat in seats:
             if seat.code in own:
                 blocked[ordinal] = BlockedBy.LAYOUT
@@ -214,15 +214,15 @@ def _access(zone: Zone, said: ZoneOverride) -> tuple[AccessMode, str | None, tup
 
 
 def _totals(zones: Iterable[ZoneView]) -> Totals:
-    offered = dict.fromkeys(Place, 0)
+    offered = dict.fromkeys(PlaceKind, 0)
     blocked = 0
     for zone in zones:
         offered[zone.place] += zone.place_count
         blocked += zone.blocked_count
     return Totals(
-        reserved=offered[Place.RESERVED],
-        ga_seated=offered[Place.GA_SEATED],
-        standing=offered[Place.STANDING],
+        reserved=offered[PlaceKind.RESERVED],
+        ga_seated=offered[PlaceKind.GA_SEATED],
+        standing=offered[PlaceKind.STANDING],
         blocked=blocked,
     )
 

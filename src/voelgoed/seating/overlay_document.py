@@ -23,7 +23,7 @@ from voelgoed.seating.rules import ROLES
 KEYS = frozenset({"blocked_seat_ids", "disabled_zones", "zone_overrides", "pricing_zones", "seating_overrides"})
 ZONE_KEYS = frozenset({"zone_type", "access_mode", "membership_tier", "allowed_roles", "capacity"})
 PRICING_KEYS = frozenset({"pricing_rule_id"})
-ROLE_CHARS_MAX = 40
+WORD_CHARS_MAX = 40
 
 
 def read_overlay(
@@ -95,7 +95,7 @@ class _Reading:
                 for code, node in self._by_zone("pricing_zones", PRICING_KEYS)
                 if (rule := self._rule(node)) is not None
             },
-            seating_overrides=self._object("seating_overrides", len(FIELDS)),
+            seating_overrides=self._policy(),
         )
 
     def _seat(self, value: object, path: str) -> str | None:
@@ -141,6 +141,24 @@ class _Reading:
             return {}
         return found
 
+    def _policy(self) -> Mapping[str, object]:
+        """What is said of the policy, if it can be sent back as it came; whether it holds, `wrong_overlay` says."""
+        found = self._object("seating_overrides", len(FIELDS))
+        return {name: value for name, value in found.items() if self._is_plain(name, value)}
+
+    def _is_plain(self, name: str, value: object) -> bool:
+        path = f"seating_overrides.{shown(name)[1:-1]}"
+        if not check_text(name, path, WORD_CHARS_MAX, self.faults):
+            return False
+        words = value if isinstance(value, list) else [value] if isinstance(value, str) else []
+        if len(words) > len(FIELDS):
+            self.faults.add(path, FaultCode.TOO_MANY, f"{len(words)} of them; {len(FIELDS)} are allowed.")
+            return False
+        if words or value is None or type(value) in (bool, int, list):
+            return all(check_text(word, path, WORD_CHARS_MAX, self.faults) for word in words)
+        self.faults.add(path, FaultCode.WRONG_TYPE, f"{shown(value)} is nothing that a field of the policy takes.")
+        return False
+
     def _by_zone(self, key: str, keys: frozenset[str]) -> Iterator[tuple[str, Node]]:
         """The objects under a key, by the codes of their zones."""
         for zone_id, value in self._object(key, ZONES_MAX).items():
@@ -160,7 +178,7 @@ class _Reading:
         roles = None
         if node.has("allowed_roles"):
             items = node.items("allowed_roles", len(ROLES))
-            good = [check_text(item, path, ROLE_CHARS_MAX, self.faults) for path, item in items]
+            good = [check_text(item, path, WORD_CHARS_MAX, self.faults) for path, item in items]
             roles = tuple(str(item) for (_, item), is_good in zip(items, good, strict=True) if is_good)
         return ZoneOverride(
             zone_type=node.word("zone_type", ZoneType) if node.has("zone_type") else None,

@@ -12,6 +12,7 @@ from voelgoed.events import lifecycle
 from voelgoed.events.catalogue import Catalogue
 from voelgoed.events.model import Event, Status, Teller
 from voelgoed.events.refusals import EventNotFound
+from voelgoed.events.rules import is_shown
 from voelgoed.holds import inventory
 from voelgoed.holds.inventory import Plan, Wanted
 from voelgoed.holds.model import Counts, EventSeat, OfferedZone, SeatFilter, SeatStatus
@@ -72,7 +73,7 @@ async def see_offer(studio: Studio, catalogue: Catalogue, call: Call, event_id: 
     """What an event offers, to whoever may know of it; a draft as it would be, to its own people."""
     organization_id = await _whose(catalogue, call, event_id)
     async with studio.db.transaction(organization_id) as conn:
-        event, _ = await lifecycle.find_at_venue(conn, organization_id, event_id)
+        event = await _find(conn, call, organization_id, event_id)
         if event.status is not Status.DRAFT:
             row = await halls.find(conn, organization_id, event_id)
             stored = await policies.load(conn, organization_id)
@@ -100,7 +101,7 @@ async def list_seats(
     organization_id = await _whose(catalogue, call, event_id)
     after = after_place(cursor)
     async with studio.db.transaction(organization_id) as conn:
-        event, _ = await lifecycle.find_at_venue(conn, organization_id, event_id)
+        event = await _find(conn, call, organization_id, event_id)
         if event.status is not Status.DRAFT:
             row = await halls.find(conn, organization_id, event_id)
             zones = await inventory.offered_zones(conn, organization_id, event_id)
@@ -124,9 +125,15 @@ async def see_seating(studio: Studio, call: Call, event_id: UUID) -> Seating:
 
 
 async def try_seating(studio: Studio, call: Call, event_id: UUID, wanted: Wanted) -> Seating:
-    """What would come of it if an event's seating were changed like this; what is wrong is told, not refused."""
+    """What would come of it if an event's seating were changed like this.
+
+    What is wrong with what it says is told, not refused; a layout that it could not have at all is refused.
+    """
     require(call.actor, Action.CHANGE_EVENTS)
     planned = await inventory.plan(studio, call.organization_id, event_id, wanted)
+    if planned.pin and planned.pin != (planned.row.pin if planned.row else None):
+        async with studio.db.transaction(call.organization_id) as conn:
+            await halls.require_choosable(conn, call.organization_id, planned.event.venue_id, planned.pin)
     return await seating_of(studio, planned, is_wanted=True)
 
 
@@ -275,3 +282,12 @@ async def _whose(catalogue: Catalogue, call: Call, event_id: UUID) -> Organizati
             raise
         return call.organization_id
     return place.organization_id
+
+
+async def _find(conn: Conn, call: Call, organization_id: OrganizationId, event_id: UUID) -> Event:
+    """The event, if whoever asks may still know of it: what is remembered of whose it is may be a second old."""
+    event, _ = await lifecycle.find_at_venue(conn, organization_id, event_id)
+    is_own = may(call.actor, Action.SEE_EVENTS) and call.organization_id == organization_id
+    if not (is_own or is_shown(event)):
+        raise EventNotFound
+    return event

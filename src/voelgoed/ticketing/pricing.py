@@ -111,7 +111,7 @@ def prices(zones: Sequence[ZoneView], rules: Mapping[UUID, PriceRule]) -> Prices
 
 
 def _zone_prices(zone: ZoneView, rule: PriceRule) -> ZonePrices:
-    # In one order, whoever counted them: a draft's are as the plan has them, a published zone's as PostgreSQL keeps them.
+    # In one order, whoever counted them: PostgreSQL keeps a published zone's in its own.
     by_category = {category: price_of(rule, category) for category in Category if category in zone.categories}
     offered = {category: price for category, price in by_category.items() if zone.categories[category]}
     # What everybody can have; a reduced companion's seat is nobody's first price, unless there is nothing else.

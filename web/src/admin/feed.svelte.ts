@@ -23,6 +23,8 @@ const KINDS = [
 	'event_venue_changed',
 	'event_deleted',
 	'event_policy_changed',
+	'event_inventory_created',
+	'event_seating_changed',
 	'venue_created',
 	'venue_updated',
 	'venue_deleted',

@@ -1618,7 +1618,7 @@ export interface components {
             user: components["schemas"]["AccountUser"];
             organization: components["schemas"]["SessionOrganization"];
             /** Organizations */
-            organizations: components["schemas"]["voelgoed__http__routes__me__Place"][];
+            organizations: components["schemas"]["Place"][];
             /** Memberships */
             memberships: components["schemas"]["OwnMembership"][];
             /** Csrf Token */
@@ -2854,7 +2854,7 @@ export interface components {
             /** Name */
             name: string;
             zone_type: components["schemas"]["ZoneType"];
-            place: components["schemas"]["voelgoed__seating__overlay__Place"];
+            place: components["schemas"]["PlaceKind"];
             access_mode: components["schemas"]["AccessMode"];
             /** Membership Tier */
             membership_tier: string | null;
@@ -2972,6 +2972,23 @@ export interface components {
             /** Layout Version */
             layout_version: number;
         };
+        /**
+         * Place
+         * @description An organization the person belongs to.
+         */
+        Place: {
+            /** Slug */
+            slug: string;
+            /** Name */
+            name: string;
+            role: components["schemas"]["Role"];
+        };
+        /**
+         * PlaceKind
+         * @description What one buys in a zone: a seat of its own, some seat, or room to stand.
+         * @enum {string}
+         */
+        PlaceKind: "reserved" | "ga_seated" | "standing";
         /**
          * PlacedSeatView
          * @description A seat and where it belongs in one version.
@@ -4071,23 +4088,6 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /**
-         * Place
-         * @description An organization the person belongs to.
-         */
-        voelgoed__http__routes__me__Place: {
-            /** Slug */
-            slug: string;
-            /** Name */
-            name: string;
-            role: components["schemas"]["Role"];
-        };
-        /**
-         * Place
-         * @description What one buys in a zone: a seat of its own, some seat, or room to stand.
-         * @enum {string}
-         */
-        voelgoed__seating__overlay__Place: "reserved" | "ga_seated" | "standing";
         /**
          * ProblemView
          * @description Every refusal looks like this.

@@ -6,7 +6,7 @@ import type { Scene, Tint } from './scene.ts';
 import type { Size, View } from './view.ts';
 
 const TOKENS = [
-	'map-bg', 'map-floor', 'map-line', 'stage', 'on-stage', 'on-zone', 'surface-3', 'raised', 'text', 'text-2', 'ok', 'bad', 'warn', 'seat-ring',
+	'map-bg', 'map-floor', 'map-line', 'stage', 'on-stage', 'on-zone', 'surface-3', 'raised', 'text', 'text-2', 'ok', 'bad', 'warn', 'seat-ring', 'seat-blocked', 'seat-sold',
 	'zone-1', 'zone-2', 'zone-3', 'zone-4', 'zone-1-soft', 'zone-2-soft', 'zone-3-soft', 'zone-4-soft', 'seat-vip', 'seat-vip-fill',
 ] as const;
 export type Palette = Readonly<Record<(typeof TOKENS)[number] | 'font', string>>;
@@ -32,11 +32,18 @@ export interface Picture {
 	readonly ratio: number;
 	readonly palette: Palette;
 	readonly marks: Marks | null;
+	/** By ordinal, as `STATES` numbers them; null where every seat is for sale. */
+	readonly states: Uint8Array | null;
+	/** The ids of zones that are not for sale. */
+	readonly off: ReadonlySet<string> | null;
 	/** The seat that is pointed at. */
 	readonly pointed: number | null;
 	/** How an area without seats is described: its name and how many it takes. */
 	readonly sayArea: (zone: Zone) => readonly [string, string];
 }
+
+/** What became of a seat: for sale by itself, out of sale, out of sale with its zone, one of many places without a number. */
+export const STATES = { open: 0, blocked: 1, off: 2, pooled: 3 } as const;
 
 /** From so many pixels a seat is turned, has its own shape, its mark, its number. */
 const TURNED_PX = 4;
@@ -182,9 +189,9 @@ class Painter {
 
 	#area(zone: Zone, tint: Tint): void {
 		if (zone.outline.length === 0) return;
-		const { sayArea, palette } = this.#picture;
+		const { sayArea, palette, off } = this.#picture;
 		const ctx = this.#ctx;
-		const [ink, soft] = this.#inks(tint);
+		const [ink, soft] = off?.has(zone.zone_id) ? [palette['seat-blocked'], palette['map-bg']] : this.#inks(tint);
 		this.#trace(zone.outline);
 		ctx.fillStyle = soft;
 		ctx.fill();
@@ -260,10 +267,15 @@ class Painter {
 		const { scene, view, size } = this.#picture;
 		const { x, y } = scene.geometry;
 		const ctx = this.#ctx;
+		const { states, palette } = this.#picture;
 		const side = Math.max(1, px * 1.18);
 		const [offsetX, offsetY] = [size.width / 2 - view.x * view.scale - side / 2, size.height / 2 - view.y * view.scale - side / 2];
-		ctx.fillStyle = this.#inks(tint)[0];
+		const [ink, soft] = this.#inks(tint);
+		const inks = [ink, palette['seat-blocked'], palette['seat-sold'], soft];
+		let last = -1;
 		for (let seat = zone.first; seat < zone.first + zone.count; seat++) {
+			const state = states?.[seat] ?? STATES.open;
+			if (state !== last) ctx.fillStyle = inks[(last = state)] ?? ink;
 			const [left, top] = [(x[seat] as number) * view.scale + offsetX, (y[seat] as number) * view.scale + offsetY];
 			if (left > -side && top > -side && left < size.width && top < size.height) ctx.fillRect(left, top, side, side);
 		}
@@ -278,6 +290,11 @@ class Painter {
 		const turn = angle[seat] as number;
 		const category = geometry.category[seat] as number;
 		const [ink, soft] = this.#inks(tint);
+		const state = this.#picture.states?.[seat] ?? STATES.open;
+		if (state !== STATES.open) {
+			this.#closedSeat(x, y, turn, px, state, ink);
+			return;
+		}
 		const isHollow = category === COMPANION || category === RESTRICTED || tint === 'vip';
 		this.#toSeat(x, y, turn, px);
 		ctx.fillStyle = isHollow && px >= SHAPED_PX ? soft : ink;
@@ -308,6 +325,32 @@ class Painter {
 			this.#font(px * (geometry.label(seat).length > 3 ? 0.32 : 0.44));
 			ctx.fillText(geometry.label(seat), x, y - px * 0.05, px * 0.88);
 		}
+	}
+
+	/** A cross in an outline where it is out of sale; a dot where nobody buys this very seat. */
+	#closedSeat(x: number, y: number, turn: number, px: number, state: number, ink: string): void {
+		const { palette } = this.#picture;
+		const ctx = this.#ctx;
+		this.#toSeat(x, y, turn, px);
+		body ??= bodyOf(1, 0.96);
+		if (state !== STATES.blocked) {
+			ctx.fillStyle = state === STATES.pooled ? ink : palette['seat-sold'];
+			ctx.beginPath();
+			ctx.arc(0, 0, 0.22, 0, 2 * Math.PI);
+			ctx.fill();
+			return;
+		}
+		ctx.fillStyle = palette['map-floor'];
+		ctx.fill(body);
+		ctx.strokeStyle = palette['seat-blocked'];
+		ctx.lineWidth = px < MARKED_PX ? 0.16 : 0.08;
+		ctx.stroke(body);
+		ctx.beginPath();
+		ctx.moveTo(-0.2, -0.2);
+		ctx.lineTo(0.2, 0.2);
+		ctx.moveTo(0.2, -0.2);
+		ctx.lineTo(-0.2, 0.2);
+		ctx.stroke();
 	}
 
 	/** Two bars, one bar, two dots, one dot: the zones without their colours. */

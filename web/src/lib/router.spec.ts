@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { pathTo, pathToDesk, pathToEvent, pathToNewLayout, routeOf, Router } from './router.svelte.ts';
+import { pathTo, pathToDesk, pathToEvent, pathToNewLayout, pathToPolicy, pathToSeating, routeOf, Router } from './router.svelte.ts';
 
 const ID = '0190f6a1-7c1e-7d2a-9b1c-2f6a1c3d4e5f';
 
@@ -27,6 +27,11 @@ describe('routeOf', () => {
 		[`/passievol/admin/layouts/${ID}`, { name: 'admin', org: 'passievol', desk: 'layouts', id: ID }],
 		['/passievol/admin/layouts', { name: 'missing' }],
 		['/passievol/admin/layouts/new', { name: 'missing' }],
+		[`/passievol/admin/events/${ID}/seating`, { name: 'admin', org: 'passievol', desk: 'seating', id: ID }],
+		['/passievol/admin/events/new/seating', { name: 'missing' }],
+		[`/passievol/admin/events/${ID}/seating/more`, { name: 'missing' }],
+		['/passievol/admin/policy', { name: 'admin', org: 'passievol', desk: 'policy', id: null }],
+		[`/passievol/admin/policy/${ID}`, { name: 'missing' }],
 		['/passievol/admin/people', { name: 'missing' }],
 		['/passievol/admin/events/hamlet', { name: 'missing' }],
 		[`/passievol/admin/events/${ID}/more`, { name: 'missing' }],
@@ -59,6 +64,8 @@ describe('addresses', () => {
 			desk: 'new-layout',
 			id: ID,
 		});
+		expect(routeOf(pathToSeating('passievol', ID))).toEqual({ name: 'admin', org: 'passievol', desk: 'seating', id: ID });
+		expect(routeOf(pathToPolicy('passievol'))).toEqual({ name: 'admin', org: 'passievol', desk: 'policy', id: null });
 	});
 });
 

@@ -13,7 +13,11 @@ export type Route =
 	/** The organiser's pages: a list, one thing of it, or, as `new`, one that is still to be made. */
 	| { readonly name: 'admin'; readonly org: string; readonly desk: Desk; readonly id: string | null }
 	/** A layout that is still to be made, for the venue with this id. */
-	| { readonly name: 'admin'; readonly org: string; readonly desk: 'new-layout'; readonly id: string };
+	| { readonly name: 'admin'; readonly org: string; readonly desk: 'new-layout'; readonly id: string }
+	/** The seating of the event with this id. */
+	| { readonly name: 'admin'; readonly org: string; readonly desk: 'seating'; readonly id: string }
+	/** What the organization lets its seating be. */
+	| { readonly name: 'admin'; readonly org: string; readonly desk: 'policy'; readonly id: null };
 
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -38,6 +42,10 @@ function adminRouteOf(org: string, [first = 'events', ...rest]: string[]): Route
 	if (first === 'venues' && id !== null && ID.test(id) && more.join('/') === 'layouts/new') {
 		return { name: 'admin', org, desk: 'new-layout', id };
 	}
+	if (first === 'events' && id !== null && ID.test(id) && more.join('/') === 'seating') {
+		return { name: 'admin', org, desk: 'seating', id };
+	}
+	if (first === 'policy') return id === null ? { name: 'admin', org, desk: 'policy', id } : { name: 'missing' };
 	// Layouts are listed with their venue, and begun there.
 	if (first === 'layouts' && (id === null || id === 'new')) return { name: 'missing' };
 	const desk = DESKS.find((one) => one === first);
@@ -68,6 +76,16 @@ export function pathToDesk(org: string, desk: Desk = 'events', id: string | null
 /** Where a venue gets a new layout. */
 export function pathToNewLayout(org: string, venueId: string): string {
 	return `${pathToDesk(org, 'venues', venueId)}/layouts/new`;
+}
+
+/** Where an event's seating is arranged. */
+export function pathToSeating(org: string, eventId: string): string {
+	return `${pathToDesk(org, 'events', eventId)}/seating`;
+}
+
+/** Where the organization says what its seating may be. */
+export function pathToPolicy(org: string): string {
+	return `/${org}/admin/policy`;
 }
 
 export class Router {

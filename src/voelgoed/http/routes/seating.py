@@ -21,7 +21,7 @@ from voelgoed.http.shapes import LIMIT, Body, Cursor, Data, Limit, Listed, View
 from voelgoed.paging import CursorInvalid
 from voelgoed.seating.model import AccessMode, Category, LayoutId, Pin, Version, VersionStatus, ZoneType
 from voelgoed.seating.offer import SeatingInvalid
-from voelgoed.seating.overlay import Place
+from voelgoed.seating.overlay import PlaceKind
 from voelgoed.seating.policy import FIELDS, FieldKind, Origin
 from voelgoed.seating.refusals import LayoutNotActive, LayoutNotFound, LayoutOfOtherVenue
 from voelgoed.ticketing import offering
@@ -58,7 +58,7 @@ class OfferedZoneView(View):
     code: str
     name: str
     zone_type: ZoneType
-    place: Place
+    place: PlaceKind
     access_mode: AccessMode
     membership_tier: str | None
     allowed_roles: list[str]
