@@ -172,3 +172,7 @@ create trigger event_layouts_guard before delete on event_layouts
 create function guard_venue_offer() returns trigger language plpgsql as 'begin return new; end';
 create trigger venues_offer_guard before update of max_capacity on venues
   for each row when (new.max_capacity < old.max_capacity) execute function guard_venue_offer();
+
+-- A zone of a layout is written once, with its version.
+alter table layout_zones add column created_at timestamptz not null default now();
+alter table layout_zones add column updated_at timestamptz not null default now();

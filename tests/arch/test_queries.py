@@ -27,6 +27,9 @@ TENANT_TABLES = {
     "layout_zones",
     "seats",
     "seat_groups",
+    "event_layouts",
+    "event_seats",
+    "event_zones",
     "pricing_rules",
     "seating_policies",
 }

@@ -10,7 +10,7 @@ import pytest
 
 from tests.make.accounts import Person, make_person
 from tests.make.events import make_venue
-from tests.make.layouts import SMALL, changed, encoded
+from tests.make.layouts import SMALL, allow_everything, changed, encoded
 from tests.make.web import Site
 from voelgoed.accounts.model import Role
 from voelgoed.db import Database
@@ -25,7 +25,9 @@ from voelgoed.seating.generate import generate
 
 @pytest.fixture
 async def staff(db: Database) -> Person:
-    return await make_person(db, role=Role.STAFF)
+    person = await make_person(db, role=Role.STAFF)
+    await allow_everything(db, person.organization.id)
+    return person
 
 
 @pytest.fixture

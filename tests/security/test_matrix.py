@@ -11,17 +11,24 @@ import pytest
 
 from tests.make.accounts import Person, make_organization, make_person
 from tests.make.events import make_event, make_gate, make_venue, soon
-from tests.make.layouts import SMALL, make_layout
+from tests.make.layouts import SMALL, allow_everything, make_layout
+from tests.make.prices import make_rule
+from tests.make.seating import seated_event
 from tests.make.web import Site
 from voelgoed.accounts import store, tokens
 from voelgoed.accounts.model import Role
 from voelgoed.accounts.permissions import ALLOWED, Action
+from voelgoed.cache import Cache
 from voelgoed.db import Database
 from voelgoed.events import store as event_store
-from voelgoed.events.model import Venue
+from voelgoed.events.model import OPERATOR, Venue
 from voelgoed.http.app import contract_route, create_app
 from voelgoed.http.declared import all_routes
 from voelgoed.ids import new_id
+from voelgoed.redis import RedisLink
+from voelgoed.seating.model import LayoutId, Pin
+from voelgoed.seating.studio import Studio
+from voelgoed.ticketing import rulebook
 from voelgoed.wiring import Services
 
 RELATIONS = ("own", "other_user", "other_organization", "absent", "deleted")
@@ -224,17 +231,35 @@ async def layouts(world: World) -> dict[str, UUID | str]:
     return ids
 
 
-def versions(between: str) -> Targets:
-    """The same, with the first version of each."""
+async def shown_versions(world: World) -> dict[str, UUID | str]:
+    """Versions as a stranger knows them: one that an event on show has, one that only a draft has, none."""
+    studio = Studio(world.db, Cache(link=RedisLink("redis://127.0.0.1:1")))  # nothing is read from it
+    pins = {"absent": Pin(LayoutId(new_id()), 1)}
+    for name, status in (("own", "published"), ("other_organization", "draft")):
+        pins[name] = (await seated_event(world.db, studio, world.other.organization, status=status)).pin
+    return {name: f"{pin.layout_id}/v{pin.version}" for name, pin in pins.items()}
 
-    async def targets(world: World) -> dict[str, UUID | str]:
-        return {name: f"{layout_id}{between}1" for name, layout_id in (await layouts(world)).items()}
 
-    return targets
+async def pricing_rules(world: World) -> dict[str, UUID | str]:
+    """The ids of pricing rules here, elsewhere, nowhere, and deleted."""
+    removed = await make_rule(world.db, world.asker.organization)
+    async with world.db.transaction(world.asker.organization.id) as conn:
+        await rulebook.drop_rule(conn, world.asker.organization.id, removed.id, by=OPERATOR, version=None)
+    return {
+        "own": (await make_rule(world.db, world.asker.organization)).id,
+        "other_organization": (await make_rule(world.db, world.other.organization)).id,
+        "absent": new_id(),
+        "deleted": removed.id,
+    }
+
+
+async def versions(world: World) -> dict[str, UUID | str]:
+    """The first versions of layouts here, elsewhere and nowhere."""
+    return {name: f"{layout_id}/versions/1" for name, layout_id in (await layouts(world)).items()}
 
 
 def version_case(**asked: Any) -> Case:
-    return Case(status=200, parameter="layout_id}/versions/{version", targets=versions("/versions/"), **asked)
+    return Case(status=200, parameter="layout_id}/versions/{version", targets=versions, **asked)
 
 
 def new_account(world: World) -> dict[str, Any]:
@@ -297,6 +322,8 @@ CASES: dict[tuple[str, str], Case] = {
         status=200, parameter="slug}/events/{event_slug", targets=public_addresses
     ),
     ("GET", "/api/events/{event_id}"): event_case(public_events),
+    ("GET", "/api/events/{event_id}/layout"): event_case(public_events),
+    ("GET", "/api/events/{event_id}/seats"): event_case(public_events),
     ("POST", "/api/auth/login"): Case(status=401, body=wrong_credentials),
     ("POST", "/api/auth/register"): Case(status=201, body=new_account),
     ("POST", "/api/auth/guest"): Case(status=201, body=lambda w: {"organization": w.asker.organization.slug}),
@@ -378,6 +405,8 @@ CASES: dict[tuple[str, str], Case] = {
     ("POST", "/api/admin/events/{event_id}/reschedule"): event_case(events("published"), another_date),
     ("POST", "/api/admin/events/{event_id}/archive"): event_case(events(), lambda _: {}),
     ("POST", "/api/admin/events/{event_id}/change-venue"): event_case(events("published"), another_venue),
+    ("GET", "/api/admin/events/{event_id}/seating"): event_case(events("archived")),
+    ("PUT", "/api/admin/events/{event_id}/seating"): event_case(events(), lambda _: {"overrides": {}}),
     ("GET", "/api/admin/feed"): Case(status=200),
     ("GET", "/api/schemas/layout.json"): Case(status=200),
     ("GET", "/api/admin/layouts"): Case(status=200),
@@ -392,6 +421,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("POST", "/api/admin/layouts/{layout_id}/versions"): Case(
         status=201, parameter="layout_id", targets=layouts, body=lambda _: dict(SMALL)
     ),
+    ("GET", "/api/admin/layouts/{layout_id}/events"): Case(status=200, parameter="layout_id", targets=layouts),
     ("GET", "/api/admin/layouts/{layout_id}/diff"): Case(
         status=200, parameter="layout_id", targets=layouts, query="?from=1&to=1"
     ),
@@ -400,8 +430,19 @@ CASES: dict[tuple[str, str], Case] = {
     ("POST", "/api/admin/layouts/{layout_id}/versions/{version}/activate"): version_case(body=lambda _: {}),
     ("POST", "/api/admin/layouts/{layout_id}/versions/{version}/archive"): version_case(body=lambda _: {}),
     ("GET", "/api/layouts/{layout_id}/v{version}/geometry"): Case(
-        status=200, parameter="layout_id}/v{version", targets=versions("/v")
+        status=200, parameter="layout_id}/v{version", targets=shown_versions
     ),
+    ("GET", "/api/admin/pricing-rules"): Case(status=200),
+    ("POST", "/api/admin/pricing-rules"): Case(
+        status=201, body=lambda _: {"name": "New", "currency": "ZAR", "amount_minor": 1}
+    ),
+    ("GET", "/api/admin/pricing-rules/{rule_id}"): Case(status=200, parameter="rule_id", targets=pricing_rules),
+    ("PATCH", "/api/admin/pricing-rules/{rule_id}"): Case(
+        status=200, parameter="rule_id", targets=pricing_rules, body=lambda _: {"amount_minor": 2}
+    ),
+    ("DELETE", "/api/admin/pricing-rules/{rule_id}"): Case(status=204, parameter="rule_id", targets=pricing_rules),
+    ("GET", "/api/admin/seating-policy"): Case(status=200),
+    ("PATCH", "/api/admin/seating-policy"): Case(status=200, body=lambda _: {"values": {"max_seats_per_booking": 4}}),
     ("GET", "/api/admin/audit"): Case(status=200),
     ("GET", "/api/platform/orgs"): Case(status=200),
     ("POST", "/api/platform/orgs"): Case(status=201, body=lambda _: {"slug": f"new-{new_id().hex}", "name": "New"}),
@@ -420,6 +461,13 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("PUT", "/api/platform/orgs/{org_id}/members/{user_id}"): Case(
         status=200, parameter="org_id", targets=organizations, body=lambda _: {**REASON, "role": "admin"}
+    ),
+    ("GET", "/api/platform/orgs/{org_id}/seating-policy"): Case(status=200, parameter="org_id", targets=organizations),
+    ("PATCH", "/api/platform/orgs/{org_id}/seating-policy"): Case(
+        status=200,
+        parameter="org_id",
+        targets=organizations,
+        body=lambda _: {"values": {"allow_vip_zones": True}, "reason": "asked for"},
     ),
     ("GET", "/api/platform/orgs/{org_id}/events"): Case(status=200, parameter="org_id", targets=organizations),
     ("POST", "/api/platform/orgs/{org_id}/events/{event_id}/cancel"): Case(
@@ -461,6 +509,7 @@ async def enter(db: Database, role: str) -> tuple[World, dict[str, str], frozens
     other = await make_person(db)
     place = await make_organization(db)
     venue = await make_venue(db, place)
+    await allow_everything(db, place.id)
     async with db.transaction(place.id) as conn:
         await event_store.set_policy(conn, place.id, staff_may_change_venues=True)
     if role in ("tenant_manager", "super_admin"):

@@ -2,6 +2,9 @@
 -- the tables; the application may call them, in a transaction that says whose records they are.
 -- Order of locks: the event's row of event_layouts (the caller has it), seats by ordinal, zones by id, the event last.
 
+-- Where a list is matched with seats the planner knows the length of neither: of a hall written a moment ago it has no
+-- figures yet, and would go through the whole list for each of 10,000 seats. So these functions join by hashing only.
+
 -- Write down the seats of one piece of a hall, blocked ones as such.
 create or replace function inventory_add_seats(
   p_organization uuid, p_event uuid, p_layout uuid, p_version integer, p_first integer, p_last integer,
@@ -102,12 +105,11 @@ create or replace function inventory_change(
 language plpgsql
 security definer
 set search_path = public, pg_temp
-set enable_nestloop = off
 as $$
 begin
   perform from event_seats
     where organization_id = p_organization and event_id = p_event
-      and ordinal = any (p_closed || p_opened)
+      and ordinal in (select unnest(p_closed) union select unnest(p_opened))
     order by ordinal for no key update;
   perform from event_zones where organization_id = p_organization and event_id = p_event order by zone_id for no key update;
   perform from event_seats s

@@ -142,7 +142,7 @@ select shapes
 
 -- name: list_zones
 select ordinal, zone_id, zone_code, name, zone_type, capacity, access_mode, membership_tier, allowed_roles, focal_x,
-       focal_y, outline, row_labels, metadata
+       focal_y, outline, row_labels, metadata, created_at, updated_at
   from layout_zones
  where organization_id = $1 and layout_id = $2 and version = $3
  order by ordinal;

@@ -43,6 +43,16 @@ BETWEEN = "\x1f"
 """Stands between texts on their way to PostgreSQL; no code or label has it."""
 
 
+class StoredZone(NamedTuple):
+    """A zone as a record; its rows are known by their labels only."""
+
+    zone_id: ZoneId
+    row_labels: tuple[str, ...]
+    zone: Zone
+    created_at: datetime
+    updated_at: datetime
+
+
 class SeatColumns(NamedTuple):
     """What is written of many seats beside what they are themselves, each in the order of the ordinals."""
 
@@ -220,9 +230,13 @@ async def get_shapes(conn: Conn, key: VersionKey) -> tuple[Shape, ...]:
     return msgspec.json.decode(await conn.fetchval(Q["get_shapes"], *key), type=tuple[Shape, ...])
 
 
-async def list_zones(conn: Conn, key: VersionKey) -> list[tuple[ZoneId, tuple[str, ...], Zone]]:
+async def list_zones(conn: Conn, key: VersionKey) -> list[StoredZone]:
     """The zones with their ids and the labels of their rows, still without seats."""
-    return [(row["zone_id"], tuple(row["row_labels"]), _zone(row)) for row in await conn.fetch(Q["list_zones"], *key)]
+    rows = await conn.fetch(Q["list_zones"], *key)
+    return [
+        StoredZone(row["zone_id"], tuple(row["row_labels"]), _zone(row), row["created_at"], row["updated_at"])
+        for row in rows
+    ]
 
 
 async def list_seats(conn: Conn, key: VersionKey) -> list[asyncpg.Record]:
@@ -317,13 +331,13 @@ async def save_policy(conn: Conn, organization_id: OrganizationId, policy: Polic
 
 
 def built(
-    zones: Sequence[tuple[ZoneId, tuple[str, ...], Zone]],
+    zones: Sequence[StoredZone],
     seats: Sequence[asyncpg.Record],
     groups: Sequence[asyncpg.Record],
 ) -> tuple[Zone, ...]:
     """Put zones, rows, seats and groups together again."""
     codes = [row["seat_code"] for row in seats]
-    rows: list[list[list[Seat]]] = [[[] for _ in labels] for _, labels, _ in zones]
+    rows: list[list[list[Seat]]] = [[[] for _ in zone.row_labels] for zone in zones]
     categories = {category.value: category for category in Category}
     for code, zone, row, number, label, position, segment, x, y, category, space in seats:
         rows[zone][row].append(
@@ -351,9 +365,9 @@ def built(
             )
         )
     whole = []
-    for (_, labels, zone), in_zone, some in zip(zones, rows, of_zone, strict=True):
-        named = tuple(Row(label=label, seats=tuple(row)) for label, row in zip(labels, in_zone, strict=True))
-        whole.append(replace(zone, rows=named, groups=tuple(some)))
+    for stored, in_zone, some in zip(zones, rows, of_zone, strict=True):
+        named = tuple(Row(label=label, seats=tuple(row)) for label, row in zip(stored.row_labels, in_zone, strict=True))
+        whole.append(replace(stored.zone, rows=named, groups=tuple(some)))
     return tuple(whole)
 
 

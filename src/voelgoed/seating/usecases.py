@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
@@ -66,6 +67,8 @@ class ZoneOf:
     zone_id: ZoneId
     zone: Zone
     row_count: int
+    created_at: datetime
+    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +123,16 @@ async def get_version(studio: Studio, call: Call, layout_id: LayoutId, number: i
     return VersionDetail(
         version=version,
         venue_id=venue_id,
-        zones=tuple(ZoneOf(zone_id=zone_id, zone=zone, row_count=len(labels)) for zone_id, labels, zone in zones),
+        zones=tuple(
+            ZoneOf(
+                zone_id=one.zone_id,
+                zone=one.zone,
+                row_count=len(one.row_labels),
+                created_at=one.created_at,
+                updated_at=one.updated_at,
+            )
+            for one in zones
+        ),
     )
 
 

@@ -143,8 +143,12 @@ async def save_seating(studio: Studio, call: Call, event_id: UUID, wanted: Wante
     if not may(call.actor, Action.SCHEDULE_EVENTS):
         async with studio.db.transaction(call.organization_id) as conn:
             event, _ = await lifecycle.find_at_venue(conn, call.organization_id, event_id)
-        if event.status is not Status.DRAFT:
-            require(call.actor, Action.SCHEDULE_EVENTS)
+        _require_mine(call, event)
+
+    async def check(conn: Conn, planned: Plan) -> None:
+        _require_mine(call, planned.event)  # somebody may have published it a moment ago
+        await require_prices(conn, planned)
+
     saved = await inventory.save(
         studio,
         call.organization_id,
@@ -152,9 +156,15 @@ async def save_seating(studio: Studio, call: Call, event_id: UUID, wanted: Wante
         wanted,
         by=Teller.of(call),
         seen=version,
-        check=require_prices,
+        check=check,
     )
     return await seating_of(studio, saved)
+
+
+def _require_mine(call: Call, event: Event) -> None:
+    """A draft is for everybody who may change events, the rest for those who may schedule them."""
+    if event.status is not Status.DRAFT:
+        require(call.actor, Action.SCHEDULE_EVENTS)
 
 
 async def require_prices(conn: Conn, planned: Plan) -> None:

@@ -94,6 +94,8 @@ class ZoneView(View):
     allowed_roles: list[str]
     row_count: int
     metadata: JsonObject
+    created_at: datetime
+    updated_at: datetime
 
 
 class VersionDetailView(VersionView):
@@ -333,6 +335,8 @@ async def get_version(layout_id: UUID, version: Number, caller: Caller) -> Data[
             **{name: getattr(one.zone, name) for name in ZoneView.model_fields if hasattr(one.zone, name)},
             zone_id=one.zone_id,
             row_count=one.row_count,
+            created_at=one.created_at,
+            updated_at=one.updated_at,
         )
         for one in found.zones
     ]
