@@ -49,12 +49,16 @@ async def owners_paths(db: Database, services: Services) -> dict[str, str]:
     """The organiser's own pages."""
     place = await operator.organization_at(db, demo.SLUG)
     theatre = await operator.find_event(db, place, demo_events.SHOWS["theatre"].slug)
+    festival = await operator.find_event(db, place, demo_events.SHOWS["festival"].slug)
     halls = {hall.name: hall.id for hall in await layouts.list_layouts(services.studio, place)}
     desk = f"{ORG}/admin"
     return {
         "account": f"{ORG}/account",
         "organiser-events": f"{desk}/events",
         "organiser-event": f"{desk}/events/{theatre.event.id}",
+        "organiser-seating": f"{desk}/events/{theatre.event.id}/seating",
+        "organiser-seating-festival": f"{desk}/events/{festival.event.id}/seating",
+        "organiser-policy": f"{desk}/policy",
         "organiser-venue": f"{desk}/venues/{theatre.venue.id}",
         "organiser-generator": f"{desk}/venues/{theatre.venue.id}/layouts/new",
         **{
