@@ -90,7 +90,7 @@ create table event_layouts (
   constraint event_layouts_version_there foreign key (layout_id, layout_version)
     references layout_versions (layout_id, version)
 );
-create index event_layouts_of_layout on event_layouts (organization_id, layout_id, layout_version)
+create index event_layouts_of_layout on event_layouts (layout_id, layout_version)
   where layout_id is not null;
 create index event_layouts_broken_off on event_layouts (updated_at) where making is not null;
 call keep_organizations_apart('event_layouts');
@@ -100,7 +100,7 @@ grant select on event_layouts, events, seats, layout_zones to voelgoed_registry;
 create type seat_status as enum ('available', 'held', 'sold', 'blocked');
 
 -- The seats of an event. What never changes stands first: the log of an update leaves out an equal beginning. No foreign
--- keys, which would halve what can be held in a second; ids are looked at by the functions that alone write here.
+-- keys, which would halve what can be held in a second; only the functions of the registry write here.
 create table event_seats (
   organization_id uuid not null,
   event_id uuid not null,

@@ -32,7 +32,14 @@ async def show_seating(settings: Settings, *, organization: str, slug: str, as_j
 
 
 async def set_seating(
-    settings: Settings, *, organization: str, slug: str, layout_id: UUID | None, version: int | None, path: Path | None
+    settings: Settings,
+    *,
+    organization: str,
+    slug: str,
+    layout_id: UUID | None = None,
+    version: int | None = None,
+    path: Path | None = None,
+    is_bare: bool = False,
 ) -> None:
     """Give an event a layout, or what it says differently from a file; what is not given stays."""
     if (layout_id is None) != (version is None):
@@ -40,9 +47,11 @@ async def set_seating(
     async with in_studio(settings, organization) as (studio, place):
         event = (await events.find_event(studio.db, place, slug)).event
         before = (await operator.see_seating(studio, place, event.id)).plan
-        pin = Pin(LayoutId(layout_id), version) if layout_id and version else before.pin
+        pin = Pin(LayoutId(layout_id), version) if layout_id and version else None if is_bare else before.pin
         overrides = _read(path) if path else before.row.overrides if before.row and pin == before.pin else {}
-        saved = await operator.save_seating(studio, place, event.id, Wanted(pin=pin, overrides=overrides))
+        saved = await operator.save_seating(
+            studio, place, event.id, Wanted(pin=pin, overrides=overrides), version=before.row_version
+        )
     _show(saved, as_json=False)
 
 
@@ -66,7 +75,7 @@ def _show(found: Seating, *, as_json: bool) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("zone", "name", "sold as", "access"):
         table.add_column(title)
-    for title in ("capacity", "available", "held", "sold", "blocked", "from"):
+    for title in ("capacity", "available", "held", "sold", "blocked", "from (minor units)"):
         table.add_column(title, justify="right")
     for zone in offered.zones:
         costs = offered.prices.zones.get(zone.view.code)
@@ -113,4 +122,4 @@ def _facts(found: Seating) -> dict[str, object]:
 
 
 def _money(price: Money | None) -> str:
-    return "" if price is None else f"{price.currency} {price.amount_minor / 100:,.2f}"
+    return "" if price is None else f"{price.currency} {price.amount_minor:,}"

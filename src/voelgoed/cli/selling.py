@@ -83,6 +83,7 @@ def set_seating(
     slug: EventArgument,
     layout_id: Annotated[UUID | None, typer.Option("--layout", help="The id of a layout of the event's venue.")] = None,
     version: Annotated[int | None, typer.Option(min=1, help="The number of its version.")] = None,
+    no_layout: Annotated[bool, typer.Option("--no-layout", help="General admission: take its layout away.")] = False,  # noqa: FBT002 - a flag
     overrides: Annotated[
         Path | None, typer.Option(help="A JSON file of what the event says differently; `show --json` has one.")
     ] = None,
@@ -96,5 +97,6 @@ def set_seating(
             layout_id=layout_id,
             version=version,
             path=overrides,
+            is_bare=no_layout,
         )
     )

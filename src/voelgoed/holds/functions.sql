@@ -13,6 +13,7 @@ create or replace function inventory_add_seats(
 language plpgsql
 security definer
 set search_path = public, pg_temp
+set enable_nestloop = off
 as $$
 declare
   zones uuid[];  -- by ordinal: to join them would walk all of them for each seat
@@ -45,6 +46,17 @@ begin
          as z (ordinal smallint, zone_id uuid, zone_code text, name text, zone_type text, access_mode text,
                membership_tier text, allowed_roles text[], is_enabled boolean, categories jsonb, pricing_rule_id uuid,
                capacity integer, blocked integer);
+end
+$$;
+
+-- The zones of an event, for whoever will change them after the event itself: they are locked before it.
+create or replace function inventory_lock_zones(p_organization uuid, p_event uuid) returns void
+language plpgsql
+security definer
+set search_path = public, pg_temp
+as $$
+begin
+  perform from event_zones where organization_id = p_organization and event_id = p_event order by zone_id for no key update;
 end
 $$;
 
@@ -105,11 +117,12 @@ create or replace function inventory_change(
 language plpgsql
 security definer
 set search_path = public, pg_temp
+set enable_nestloop = off
 as $$
 begin
   perform from event_seats
     where organization_id = p_organization and event_id = p_event
-      and ordinal in (select unnest(p_closed) union select unnest(p_opened))
+      and ordinal = any (p_closed || p_opened)
     order by ordinal for no key update;
   perform from event_zones where organization_id = p_organization and event_id = p_event order by zone_id for no key update;
   perform from event_seats s
@@ -209,17 +222,18 @@ $$;
 grant create on schema public to voelgoed_registry;
 alter function inventory_add_seats(uuid, uuid, uuid, integer, integer, integer, integer[], text[]) owner to voelgoed_registry;
 alter function inventory_add_zones(uuid, uuid, jsonb) owner to voelgoed_registry;
+alter function inventory_lock_zones(uuid, uuid) owner to voelgoed_registry;
 alter function inventory_remove(uuid, uuid) owner to voelgoed_registry;
 alter function inventory_clear(uuid, uuid, integer) owner to voelgoed_registry;
 alter function inventory_change(uuid, uuid, integer[], text[], integer[], jsonb, uuid, uuid) owner to voelgoed_registry;
 revoke create on schema public from voelgoed_registry;
 revoke all on function
   inventory_add_seats(uuid, uuid, uuid, integer, integer, integer, integer[], text[]),
-  inventory_add_zones(uuid, uuid, jsonb), inventory_remove(uuid, uuid), inventory_clear(uuid, uuid, integer),
+  inventory_add_zones(uuid, uuid, jsonb), inventory_lock_zones(uuid, uuid), inventory_remove(uuid, uuid), inventory_clear(uuid, uuid, integer),
   inventory_change(uuid, uuid, integer[], text[], integer[], jsonb, uuid, uuid)
   from public;
 grant execute on function
   inventory_add_seats(uuid, uuid, uuid, integer, integer, integer, integer[], text[]),
-  inventory_add_zones(uuid, uuid, jsonb), inventory_remove(uuid, uuid), inventory_clear(uuid, uuid, integer),
+  inventory_add_zones(uuid, uuid, jsonb), inventory_lock_zones(uuid, uuid), inventory_remove(uuid, uuid), inventory_clear(uuid, uuid, integer),
   inventory_change(uuid, uuid, integer[], text[], integer[], jsonb, uuid, uuid)
   to voelgoed_app;

@@ -26,7 +26,16 @@ from voelgoed.ids import OrganizationId, new_id
 from voelgoed.journal.recording import record
 from voelgoed.seating import halls, policies
 from voelgoed.seating.model import EventLayout, Pin
-from voelgoed.seating.offer import NOTHING_SAID, Hall, Offer, blocked_columns, offer, open_hall, told_zones
+from voelgoed.seating.offer import (
+    NOTHING_SAID,
+    Hall,
+    Offer,
+    blocked_columns,
+    changed_words,
+    offer,
+    open_hall,
+    told_zones,
+)
 from voelgoed.seating.overlay import View, touched
 from voelgoed.seating.studio import Studio
 
@@ -152,6 +161,24 @@ async def save(
     raise SeatingChanged(why="the event, its seating or the policy kept changing")
 
 
+async def require_free(studio: Studio, planned: Plan) -> None:
+    """Refuse what a save would refuse because people hold or have bought it; only looked at, nothing is locked."""
+    event, made = planned.event, planned.offer
+    if event.status not in MATERIALISED:
+        return
+    before = (await plan(studio, event.organization_id, event.id)).offer
+    async with studio.db.transaction(event.organization_id) as conn:
+        if before.hall.pin != made.hall.pin:
+            if await store.is_touched(conn, event.organization_id, event.id):
+                raise await _in_use(conn, event, before.hall.pin, None, None)
+            return
+        moved = touched(before.view, made.view)
+        kept = _kept(before.view, made)
+        refused = await _in_use(conn, event, made.hall.pin, list(moved.closed), kept)
+        if refused.facts["seats"] or refused.facts["zones"]:
+            raise refused
+
+
 async def follow(conn: Conn, change: Change) -> None:
     """After an event's capacity or venue was changed: its places still fit, or follow; its row here is locked."""
     before, after = change.before, change.event
@@ -182,9 +209,20 @@ async def follow(conn: Conn, change: Change) -> None:
         await store.add_zones(conn, after.organization_id, after.id, told_zones(made))
 
 
-async def offered_zones(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> list[OfferedZone]:
-    """The zones of an event that has its places."""
+async def lock_zones(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> None:
+    """The zones of an event, for whoever will change them after the event itself."""
+    await halls.lock(conn, organization_id, event_id)
+    await store.lock_zones(conn, organization_id, event_id)
+
+
+async def list_zones(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> list[OfferedZone]:
+    """The zones of an event that has its places, without counting its seats."""
     return await store.list_zones(conn, organization_id, event_id)
+
+
+async def offered_zones(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> list[OfferedZone]:
+    """The zones of an event that has its places, with how many of each are left."""
+    return await store.list_counted_zones(conn, organization_id, event_id)
 
 
 async def list_seats(
@@ -197,6 +235,20 @@ async def list_seats(
 async def is_touched(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> bool:
     """Whether somebody holds or has bought a place of the event."""
     return await store.is_touched(conn, organization_id, event_id)
+
+
+def laid_over(zones: Sequence[OfferedZone], there: Sequence[OfferedZone]) -> list[OfferedZone]:
+    """Zones as they would be, with what is held and sold of those that are there."""
+    taken = {zone.zone_id: zone.counts for zone in there}
+    found = []
+    for zone in zones:
+        counts = taken.get(zone.zone_id)
+        if counts:
+            held, sold = counts.held, counts.sold
+            left = max(0, zone.view.place_count - held - sold)
+            counts = Counts(available=left, held=held, sold=sold, blocked=zone.view.blocked_count)
+        found.append(replace(zone, counts=counts or zone.counts))
+    return found
 
 
 def preview_zones(planned: Plan) -> list[OfferedZone]:
@@ -216,7 +268,10 @@ async def clear_broken_off(db: Database) -> int:
     async with db.system_transaction() as conn:
         found = await halls.find_broken_off(conn, older_than=BROKEN_OFF_AFTER, limit=BROKEN_OFF_PER_RUN)
     for organization_id, event_id in found:
-        await sweep(db, organization_id, event_id)
+        try:
+            await sweep(db, organization_id, event_id)
+        except Exception as failed:  # one that cannot be cleared does not keep the others
+            log.exception("sweep_failed", event_id=str(event_id), error=type(failed).__name__)
     return len(found)
 
 
@@ -337,14 +392,34 @@ async def _save(conn: Conn, planned: Plan, before: Offer | None, *, by: Teller, 
     if planned.row is not None and (made.hall.pin, overrides) == (row.pin, dict(row.overrides)):
         return
     epoch = event.inventory_epoch
+    if before is not None:
+        await lifecycle.require_room(conn, event, seats=made.view.totals.total)
+    saved = await halls.save(conn, event.organization_id, event.id, made.hall.pin, overrides)
     if before is not None and before.hall.pin == made.hall.pin:
         await _apply(conn, planned, before.view, by=by)
     elif before is not None:
         epoch += 1
-        await _rebuild(conn, planned, row.pin, epoch, by=by)
-    saved = await halls.save(conn, event.organization_id, event.id, made.hall.pin, overrides)
-    told = _told(planned, epoch) | {"seating_version": saved.version, "old_layout_version": row.layout_version}
+        await _rebuild(conn, planned, row.pin)
+    await _lock_as_it_was(conn, planned)  # the event last: whoever sells locks it after seats and zones
+    if epoch != event.inventory_epoch:
+        await lifecycle.change(
+            conn,
+            event.organization_id,
+            event.id,
+            lambda found, _now: replace(found, inventory_epoch=epoch),
+            kind="event_layout_changed",
+            by=by,
+        )
+    told = _told(planned, epoch) | {"seating_version": saved.version, "changes": changed_words(row, saved)}
     await record(conn, lifecycle.told_by(by, "event_seating_changed", event, told))
+
+
+async def _lock_as_it_was(conn: Conn, planned: Plan) -> None:
+    """The event, which somebody may have moved or changed since it was looked at."""
+    try:
+        await lifecycle.lock(conn, planned.event.organization_id, planned.event.id, version=planned.event.version)
+    except EventChanged as late:
+        raise _Outdated from late
 
 
 async def _apply(conn: Conn, planned: Plan, before: View, *, by: Teller) -> None:
@@ -365,9 +440,8 @@ async def _change(
     opened: Sequence[int],
     by: Teller | None,
 ) -> None:
-    retyped = {one.zone_code: one.pool_kept for one in (touched(before, made.view).zones if before else ())}
-    kept = {zone.code: retyped.get(zone.code, zone.pool_count) for zone in made.view.zones}
-    zones = [told | {"kept": kept[str(told["zone_code"])]} for told in told_zones(made)]
+    kept = _kept(before, made)
+    zones = [told | {"kept": kept[str(told["zone_id"])][1]} for told in told_zones(made)]
     if not await store.change_inventory(
         conn,
         event.organization_id,
@@ -378,25 +452,25 @@ async def _change(
         actor_id=by.actor_id if by else None,
         request_id=by.request_id if by else None,
     ):
-        names = {str(made.hall.zone_id(zone.code)): (zone.name, kept[zone.code]) for zone in made.view.zones}
-        raise await _in_use(conn, event, made.hall.pin, list(closed), names)
+        raise await _in_use(conn, event, made.hall.pin, list(closed), kept)
 
 
-async def _rebuild(conn: Conn, planned: Plan, old: Pin | None, epoch: int, *, by: Teller) -> None:
+def _kept(before: View | None, made: Offer) -> dict[str, tuple[str, int]]:
+    """How many of a zone's places sold by number may be taken, so that nobody loses one; with its name, by its id."""
+    retyped = {one.zone_code: one.pool_kept for one in (touched(before, made.view).zones if before else ())}
+    return {
+        str(made.hall.zone_id(zone.code)): (zone.name, retyped.get(zone.code, zone.pool_count))
+        for zone in made.view.zones
+    }
+
+
+async def _rebuild(conn: Conn, planned: Plan, old: Pin | None) -> None:
     """Replace all places by those of another version; nobody has any of them, so nobody notices but by the epoch."""
     event, made = planned.event, planned.offer
     await _remove(conn, event.organization_id, event.id, old)
     for piece in _pieces(len(made.hall.codes)):
         await _add_piece(conn, planned, piece)
     await store.add_zones(conn, event.organization_id, event.id, told_zones(made))
-    await lifecycle.change(
-        conn,
-        event.organization_id,
-        event.id,
-        lambda found, _now: replace(found, inventory_epoch=epoch),
-        kind="event_layout_changed",
-        by=by,
-    )
 
 
 async def _remove(conn: Conn, organization_id: OrganizationId, event_id: UUID, pin: Pin | None) -> None:
@@ -413,7 +487,7 @@ async def _in_use(
     if pin:
         seats = await store.list_taken_seats(conn, event.organization_id, event.id, pin, ordinals, TAKEN_SHOWN_MAX)
     zones = []
-    for zone in await store.list_zones(conn, event.organization_id, event.id):
+    for zone in await store.list_counted_zones(conn, event.organization_id, event.id):
         taken = zone.counts.held + zone.counts.sold
         name, room = (names or {}).get(str(zone.zone_id), (zone.view.name, 0))
         if zone.view.pool_count and taken > room:

@@ -13,7 +13,17 @@ select inventory_clear($1, $2, $3);
 -- name: change_inventory
 select inventory_change($1, $2, $3::integer[], $4::text[], $5::integer[], $6::jsonb, $7, $8);
 
+-- name: lock_zones
+select inventory_lock_zones($1, $2);
+
 -- name: list_zones
+select zone_id, zone_code, name, zone_type, access_mode, membership_tier, allowed_roles, is_enabled, categories,
+       pricing_rule_id, capacity, blocked, held, sold, version
+  from event_zones
+ where organization_id = $1 and event_id = $2
+ order by ordinal;
+
+-- name: list_counted_zones
 select zone_id, zone_code, name, zone_type, access_mode, membership_tier, allowed_roles, is_enabled, categories,
        pricing_rule_id, capacity, blocked, held, sold, version
   from event_zones

@@ -10,11 +10,13 @@ from voelgoed.accounts.permissions import Action, require
 from voelgoed.db import Conn
 from voelgoed.events import lifecycle, usecases as events
 from voelgoed.events.catalogue import Catalogue
-from voelgoed.events.model import Change, EventAtVenue, NewEvent, Order, Teller, Verb
+from voelgoed.events.model import Change, EventAtVenue, NewEvent, Order, Status, Teller, Verb
 from voelgoed.holds import inventory
 from voelgoed.ids import OrganizationId
+from voelgoed.journal.recording import record
 from voelgoed.seating import halls
 from voelgoed.seating.model import Pin
+from voelgoed.seating.offer import changed_words
 from voelgoed.seating.studio import Studio
 
 
@@ -27,8 +29,10 @@ async def create_event(
         if pin:
             event = change.event
             await halls.require_choosable(conn, event.organization_id, event.venue_id, pin)
-            await halls.lock(conn, event.organization_id, event.id)
-            await halls.save(conn, event.organization_id, event.id, pin, {})
+            before = await halls.lock(conn, event.organization_id, event.id)
+            saved = await halls.save(conn, event.organization_id, event.id, pin, {})
+            told = {"seating_version": saved.version, "changes": changed_words(before, saved)}
+            await record(conn, lifecycle.told_by(Teller.of(call), "event_seating_changed", event, told))
 
     return await events.create_event(studio.db, catalogue, call, new, once=once, beside=events.Beside(then=choose))
 
@@ -82,7 +86,8 @@ async def delete_event(
     require(call.actor, Action.SCHEDULE_EVENTS)
     async with studio.db.transaction(call.organization_id) as conn:
         row = await halls.find(conn, call.organization_id, event_id)
-    if row and row.making:
+        event = await lifecycle.lock(conn, call.organization_id, event_id, version=version)
+    if event.status is Status.DRAFT and row and row.making:
         await inventory.sweep(studio.db, call.organization_id, event_id)
     await events.delete_event(studio.db, catalogue, call, event_id, version=version)
 
@@ -115,6 +120,6 @@ def _following(organization_id: OrganizationId, event_id: UUID) -> events.Beside
     """Places follow a change of their event; whoever may change them waits before anything else is locked."""
 
     async def lock(conn: Conn) -> None:
-        await halls.lock(conn, organization_id, event_id)
+        await inventory.lock_zones(conn, organization_id, event_id)
 
     return events.Beside(first=lock, then=inventory.follow)

@@ -4,7 +4,6 @@ Everything that changes the seating of an event, or makes and removes its places
 seats, then zones, then the event itself. So two of them never wait in a circle.
 """
 
-import asyncio
 from datetime import timedelta
 from uuid import UUID
 
@@ -22,22 +21,29 @@ PINNED_SHOWN_MAX = 200
 async def load_hall(studio: Studio, organization_id: OrganizationId, pin: Pin) -> Hall:
     """A version to the last seat. It never changes, so the last few stay in memory."""
     key = (organization_id, pin.layout_id, pin.version)
-    kept = studio.kept.get(key)
-    if kept is None:
+
+    async def load() -> Hall:
         async with studio.db.transaction(organization_id) as conn:
             lineage = await store.get_layout(conn, organization_id, pin.layout_id)
             if lineage is None:
                 raise LayoutNotFound
             layout = await versions.load(conn, key)
             serials = await store.list_seat_serials(conn, key)
-        kept = await asyncio.to_thread(numbered_hall, layout, pin, serials, lineage.zone_serials)
-        studio.kept[key] = kept
-    return kept
+        return await studio.work(lambda: numbered_hall(layout, pin, serials, lineage.zone_serials), is_begun=True)
+
+    return await studio.hall(key, load)
 
 
 async def find(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> EventLayout | None:
     """What an event has said of its seating, if anything."""
     return await store.get_event_layout(conn, organization_id, event_id)
+
+
+async def find_brief(
+    conn: Conn, organization_id: OrganizationId, event_id: UUID
+) -> tuple[Pin | None, dict[str, object]]:
+    """Which version an event has and what it says of the policy; the rest may be as large as its hall."""
+    return await store.get_event_pin(conn, organization_id, event_id)
 
 
 async def lock(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> EventLayout:

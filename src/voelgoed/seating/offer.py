@@ -8,7 +8,7 @@ from uuid import UUID
 from voelgoed.errors import DomainError, Kind
 from voelgoed.seating import seat_ids
 from voelgoed.seating.faults import FAULTS_REPORTED_MAX, Fault, Faults
-from voelgoed.seating.model import Layout, LayoutId, Pin, SeatId, ZoneId
+from voelgoed.seating.model import EventLayout, Layout, LayoutId, Pin, SeatId, ZoneId
 from voelgoed.seating.overlay import (
     IMPLICIT_ZONE_CODE,
     Overlay,
@@ -144,3 +144,39 @@ def told_zones(made: Offer) -> Iterator[dict[str, object]]:
             "capacity": zone.capacity,
             "blocked": zone.blocked_count,
         }
+
+
+def changed_words(before: EventLayout, after: EventLayout) -> dict[str, object]:
+    """What an event says differently from before, for the journal: by zone and field, seats only by how many."""
+    told: dict[str, object] = {}
+    if before.pin != after.pin:
+        told["layout"] = [_named(before), _named(after)]
+    for key in ("zone_overrides", "pricing_zones", "seating_overrides"):
+        old, new = _mapping(before, key), _mapping(after, key)
+        if differing := {
+            name: [old.get(name), new.get(name)] for name in {**old, **new} if old.get(name) != new.get(name)
+        }:
+            told[key] = differing
+    old_off, new_off = _listed(before, "disabled_zones"), _listed(after, "disabled_zones")
+    if old_off != new_off:
+        told["disabled_zones"] = [sorted(old_off), sorted(new_off)]
+    old_seats, new_seats = _listed(before, "blocked_seat_ids"), _listed(after, "blocked_seat_ids")
+    if old_seats != new_seats:
+        told["blocked_seats"] = {"added": len(new_seats - old_seats), "removed": len(old_seats - new_seats)}
+    return told
+
+
+def _named(row: EventLayout) -> list[object] | None:
+    return [str(row.layout_id), row.layout_version] if row.pin else None
+
+
+def _mapping(row: EventLayout, key: str) -> Mapping[str, object]:
+    found = row.overrides.get(key, {})
+    assert isinstance(found, Mapping)
+    return found
+
+
+def _listed(row: EventLayout, key: str) -> frozenset[str]:
+    found = row.overrides.get(key, [])
+    assert isinstance(found, list)
+    return frozenset(map(str, found))

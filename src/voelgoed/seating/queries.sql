@@ -226,6 +226,11 @@ select id, organization_id, event_id, layout_id, layout_version, overrides, vers
   from event_layouts
  where organization_id = $1 and event_id = $2;
 
+-- name: get_event_pin
+select layout_id, layout_version, coalesce(overrides -> 'seating_overrides', '{}') as seating_overrides
+  from event_layouts
+ where organization_id = $1 and event_id = $2;
+
 -- name: add_event_layout
 insert into event_layouts (id, organization_id, event_id)
 values ($3, $1, $2)

@@ -257,6 +257,16 @@ async def get_event_layout(conn: Conn, organization_id: OrganizationId, event_id
     return _event_layout(await conn.fetchrow(Q["get_event_layout"], organization_id, event_id))
 
 
+async def get_event_pin(
+    conn: Conn, organization_id: OrganizationId, event_id: UUID
+) -> tuple[Pin | None, dict[str, object]]:
+    row = await conn.fetchrow(Q["get_event_pin"], organization_id, event_id)
+    if row is None:
+        return None, {}
+    pin = Pin(LayoutId(row["layout_id"]), row["layout_version"]) if row["layout_id"] else None
+    return pin, msgspec.json.decode(row["seating_overrides"])
+
+
 async def add_event_layout(conn: Conn, organization_id: OrganizationId, event_id: UUID, new_id: UUID) -> None:
     try:
         await conn.execute(Q["add_event_layout"], organization_id, event_id, new_id)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 import msgspec
@@ -45,8 +45,9 @@ class Studio:
         self._cache = cache
         self._turn = asyncio.Semaphore(HEAVY_AT_ONCE)
         self._waiting = 0
+        self._loading: dict[VersionKey, asyncio.Future[Hall]] = {}
         self._shown: TTLCache[Pin, OrganizationId] = TTLCache(SHOWN_MAX, SHOWN_TTL_S)
-        self.kept: LRUCache[VersionKey, Hall] = LRUCache(SEATS_KEPT_MAX, getsizeof=lambda hall: len(hall.codes) + 1)
+        self._kept: LRUCache[VersionKey, Hall] = LRUCache(SEATS_KEPT_MAX, getsizeof=lambda hall: len(hall.codes) + 1)
 
     async def work(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
         """Do what keeps a processor busy for seconds: in a thread, one at a time. A crowd is refused, not kept.
@@ -63,6 +64,19 @@ class Studio:
         doing = asyncio.ensure_future(asyncio.to_thread(work))
         doing.add_done_callback(lambda _: self._turn.release())  # whoever leaves early: the thread goes on to its end
         return await asyncio.shield(doing)
+
+    async def hall(self, key: VersionKey, load: Callable[[], Awaitable[Hall]]) -> Hall:
+        """A hall of which the last few stay in memory; whoever asks while one is being loaded waits for that one."""
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept
+        loading = self._loading.get(key)
+        if loading is None:
+            loading = self._loading[key] = asyncio.ensure_future(load())
+            loading.add_done_callback(lambda _: self._loading.pop(key, None))
+        found = await asyncio.shield(loading)
+        self._kept[key] = found
+        return found
 
     async def settle(self) -> None:
         """Wait until what was found is in Redis as well."""

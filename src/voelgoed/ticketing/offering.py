@@ -16,6 +16,7 @@ from voelgoed.events.rules import is_shown
 from voelgoed.holds import inventory
 from voelgoed.holds.inventory import Plan, Wanted
 from voelgoed.holds.model import Counts, EventSeat, OfferedZone, SeatFilter, SeatStatus
+from voelgoed.holds.refusals import SeatingChanged
 from voelgoed.ids import OrganizationId
 from voelgoed.money import Money
 from voelgoed.paging import Page, after_place, page_by_place
@@ -75,12 +76,10 @@ async def see_offer(studio: Studio, catalogue: Catalogue, call: Call, event_id: 
     async with studio.db.transaction(organization_id) as conn:
         event = await _find(conn, call, organization_id, event_id)
         if event.status is not Status.DRAFT:
-            row = await halls.find(conn, organization_id, event_id)
+            pin, said = await halls.find_brief(conn, organization_id, event_id)
             stored = await policies.load(conn, organization_id)
             zones = await inventory.offered_zones(conn, organization_id, event_id)
-            said = row.overrides.get("seating_overrides", {}) if row else {}
-            assert isinstance(said, dict)
-            version = await halls.find_version(conn, organization_id, row.pin) if row and row.pin else None
+            version = await halls.find_version(conn, organization_id, pin) if pin else None
             return await _offered(conn, event, version, zones, effective(stored.policy, said))
     planned = await inventory.plan(studio, organization_id, event_id)
     async with studio.db.transaction(organization_id) as conn:
@@ -103,12 +102,12 @@ async def list_seats(
     async with studio.db.transaction(organization_id) as conn:
         event = await _find(conn, call, organization_id, event_id)
         if event.status is not Status.DRAFT:
-            row = await halls.find(conn, organization_id, event_id)
-            zones = await inventory.offered_zones(conn, organization_id, event_id)
+            pin, _ = await halls.find_brief(conn, organization_id, event_id)
+            zones = await inventory.list_zones(conn, organization_id, event_id)
             found: list[EventSeat] = []
-            if row and row.pin:
+            if pin:
                 found = await inventory.list_seats(
-                    conn, organization_id, event_id, row.pin, wanted, after=after, limit=limit + 1
+                    conn, organization_id, event_id, pin, wanted, after=after, limit=limit + 1
                 )
             return await _priced_page(conn, organization_id, zones, found, limit)
     planned = await inventory.plan(studio, organization_id, event_id)
@@ -124,13 +123,17 @@ async def see_seating(studio: Studio, call: Call, event_id: UUID) -> Seating:
     return await seating_of(studio, planned)
 
 
-async def try_seating(studio: Studio, call: Call, event_id: UUID, wanted: Wanted) -> Seating:
+async def try_seating(studio: Studio, call: Call, event_id: UUID, wanted: Wanted, *, version: int | None) -> Seating:
     """What would come of it if an event's seating were changed like this.
 
-    What is wrong with what it says is told, not refused; a layout that it could not have at all is refused.
+    What is wrong with what it says is told, not refused; what people have, and a layout that it could not have at all,
+    is refused as it would be in earnest.
     """
     require(call.actor, Action.CHANGE_EVENTS)
     planned = await inventory.plan(studio, call.organization_id, event_id, wanted)
+    if version not in (None, planned.row_version):
+        raise SeatingChanged(version=planned.row_version)
+    await inventory.require_free(studio, planned)
     if planned.pin and planned.pin != (planned.row.pin if planned.row else None):
         async with studio.db.transaction(call.organization_id) as conn:
             await halls.require_choosable(conn, call.organization_id, planned.event.venue_id, planned.pin)
@@ -187,9 +190,10 @@ async def seating_of(studio: Studio, planned: Plan, *, is_wanted: bool = False) 
         can_repin = event.status is Status.DRAFT
         if is_materialised:
             can_repin = not await inventory.is_touched(conn, event.organization_id, event.id)
-            if not is_wanted:
-                zones = await inventory.offered_zones(conn, event.organization_id, event.id)
-                offered = await _offered(conn, event, offered.version, zones, made.view.policy)
+            zones = await inventory.offered_zones(conn, event.organization_id, event.id)
+            if is_wanted:
+                zones = inventory.laid_over(offered.zones, zones)
+            offered = await _offered(conn, event, offered.version, zones, made.view.policy)
     unpriced = unpriced_zones(made.view.zones)
     return Seating(
         offered=offered,

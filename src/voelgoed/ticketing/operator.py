@@ -24,10 +24,12 @@ async def see_seating(studio: Studio, place: Organization, event_id: UUID) -> Se
     return await offering.seating_of(studio, await inventory.plan(studio, place.id, event_id))
 
 
-async def save_seating(studio: Studio, place: Organization, event_id: UUID, wanted: Wanted) -> Seating:
+async def save_seating(
+    studio: Studio, place: Organization, event_id: UUID, wanted: Wanted, *, version: int | None = None
+) -> Seating:
     """Give an event a layout, or another word about it."""
     saved = await inventory.save(
-        studio, place.id, event_id, wanted, by=OPERATOR, seen=None, check=offering.require_prices
+        studio, place.id, event_id, wanted, by=OPERATOR, seen=version, check=offering.require_prices
     )
     return await offering.seating_of(studio, saved)
 

@@ -45,6 +45,7 @@ from voelgoed.holds import usecases as places
 from voelgoed.holds.refusals import SeatingInUse
 from voelgoed.http.context import Caller, Context, IdempotencyKey, IfMatch, etag, once, seen
 from voelgoed.http.guard import guarded
+from voelgoed.http.problems import RequestInvalid
 from voelgoed.http.routes.venues import JsonObject, People
 from voelgoed.http.shapes import (
     LIMIT,
@@ -146,9 +147,9 @@ class NewEventBody(Body):
     layout_version: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
 
     def pin(self) -> Pin | None:
-        """The version of a layout that it shall have, if any; half a pair is a layout that is not there."""
+        """The version of a layout that it shall have, if any; a layout is named with its version."""
         if (self.layout_id is None) != (self.layout_version is None):
-            raise LayoutNotFound(why="a layout is named with its version")
+            raise RequestInvalid(path="layout_version")
         if self.layout_id is None or self.layout_version is None:
             return None
         return Pin(LayoutId(self.layout_id), self.layout_version)

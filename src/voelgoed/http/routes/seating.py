@@ -14,6 +14,7 @@ from voelgoed.holds.model import Availability, OfferedZone, SeatFilter, SeatStat
 from voelgoed.holds.refusals import SeatingChanged, SeatingInUse, SeatingLocked
 from voelgoed.http.context import Caller, IfMatch, etag, seen
 from voelgoed.http.guard import guarded
+from voelgoed.http.problems import RequestInvalid
 from voelgoed.http.routes.layouts import DryRun, geometry_url
 from voelgoed.http.routes.seating_policy import Value
 from voelgoed.http.routes.venues import JsonObject
@@ -197,9 +198,9 @@ class SeatingBody(Body):
     overrides: JsonObject
 
     def wanted(self) -> Wanted:
-        """The same as a value; half a pair is a layout that is not there."""
+        """The same as a value; a layout is named with its version."""
         if (self.layout_id is None) != (self.layout_version is None):
-            raise LayoutNotFound(why="a layout is named with its version")
+            raise RequestInvalid(path="layout_version")
         if self.layout_id is None or self.layout_version is None:
             return Wanted(pin=None, overrides=self.overrides)
         return Wanted(pin=Pin(LayoutId(self.layout_id), self.layout_version), overrides=self.overrides)
@@ -270,7 +271,8 @@ async def put_seating(
     """Give an event its layout and what it says differently; with `dry_run` only look what would come of it."""
     studio, wanted = caller.services.studio, body.wanted()
     if dry_run:
-        return _answer(await offering.try_seating(studio, caller.call, event_id, wanted), response)
+        tried = await offering.try_seating(studio, caller.call, event_id, wanted, version=seen(if_match))
+        return _answer(tried, response)
     saved = await offering.save_seating(studio, caller.call, event_id, wanted, version=seen(if_match))
     return _answer(saved, response)
 
