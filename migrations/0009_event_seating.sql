@@ -76,6 +76,8 @@ create table event_layouts (
   overrides jsonb not null default '{}'
     constraint event_layouts_overrides_form
     check (jsonb_typeof(overrides) = 'object' and octet_length(overrides::text) <= 8388608),
+  -- Apart from the rest, which may be as large as the hall: every batch of holds reads it.
+  seating_overrides jsonb generated always as (coalesce(overrides -> 'seating_overrides', '{}')) stored,
   version integer not null default 0,
   -- Whose work the places are that are being written piece by piece; nobody sees them until the event is published.
   making uuid,
@@ -107,6 +109,7 @@ create table event_seats (
   ordinal integer not null,
   seat_id uuid not null,
   zone_id uuid not null,
+  is_wheelchair boolean not null default false,
   version integer not null default 1,
   status seat_status not null default 'available',
   blocked_by text
@@ -123,8 +126,9 @@ create table event_seats (
   constraint event_seats_held_for_a_time check ((status = 'held') = (held_until is not null)),
   constraint event_seats_sold_by_ticket check ((status = 'sold') = (ticket_id is not null))
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
--- No index on a column that changes: every update stays on its page.
-create unique index event_seats_seat on event_seats (event_id, seat_id);
+-- No index on a column that changes: every update stays on its page. The seat first: with the event first nobody who plans
+-- without figures could tell it from the key above, and would walk the hall for each seat.
+create unique index event_seats_seat on event_seats (seat_id, event_id);
 call keep_organizations_apart('event_seats');
 grant select on event_seats to voelgoed_app;
 grant select, insert, update, delete on event_seats to voelgoed_registry;

@@ -22,6 +22,7 @@ from voelgoed import schema
 from voelgoed.config import Settings
 from voelgoed.db import Connection, Database
 from voelgoed.embedded import Embedded
+from voelgoed.holds.lane import CONNECTIONS, SETTINGS
 from voelgoed.redis import RedisLink
 from voelgoed.wiring import Services, build_services
 
@@ -149,10 +150,15 @@ def settings(servers: Embedded, database: str, redis_url: str) -> Settings:
 
 @pytest.fixture(scope="session")
 async def services(settings: Settings, db: Database, redis_url: str) -> AsyncIterator[Services]:
+    assert settings.database_url is not None
     async with RedisLink(redis_url, connect_timeout_s=1, call_timeout_s=1) as link:
-        services = build_services(settings, db, link, SECRET_KEY)
+        lanes = await Database.open(settings.database_url.get_secret_value(), size=CONNECTIONS, settings=SETTINGS)
+        services = build_services(settings, db, link, SECRET_KEY, lanes)
         yield services
+        await services.lanes.close()
+        await services.failures.flush()
         services.door.passwords.close()
+        await lanes.close()
 
 
 @pytest.fixture(scope="session")

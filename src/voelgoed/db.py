@@ -78,8 +78,9 @@ class Database:
         acquire_timeout_s: float = 3.0,
         command_timeout_s: float = 10.0,
         application_name: str = "voelgoed",
+        settings: Mapping[str, str] | None = None,
     ) -> Self:
-        """Connect; connections beyond the first are made when they are needed."""
+        """Connect; connections beyond the first are made when they are needed. `settings` hold for each of them."""
         try:
             pool = await asyncpg.create_pool(
                 url,
@@ -90,7 +91,7 @@ class Database:
                 statement_cache_size=STATEMENTS_CACHED,
                 max_inactive_connection_lifetime=300,
                 connection_class=StatelessConnection,
-                server_settings={"application_name": application_name},
+                server_settings={"application_name": application_name, **(settings or {})},
             )
         except CONNECT_FAILURES as failed:
             raise _cannot_connect(failed) from failed
@@ -115,6 +116,27 @@ class Database:
         """A transaction across organizations: for loops, checks and global tables, never for a person's request."""
         async with self._begun("begin; select set_config('app.scope', 'system', true)") as conn:
             yield conn
+
+    async def call(self, query: str, *values: Any) -> list[asyncpg.Record]:
+        """One statement that is a transaction by itself: sent, done and committed in one exchange, never cancelled.
+
+        For functions that set their own organization. When the connection is lost, nobody knows what came of it.
+        """
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                conn = await self._pool.acquire(timeout=self._acquire_timeout_s)
+            except (TimeoutError, *CONNECTION_LOST) as failed:
+                metrics.DB_BUSY.inc()
+                raise Busy from failed
+            held.push_async_callback(self._pool.release, conn)
+            metrics.DB_ACQUIRED.inc()
+            try:
+                return await _to_its_end(conn.fetch(query, *values))
+            except LOST_RACE as failed:
+                raise LostRace from failed
+            except CONNECTION_LOST as lost:
+                _discard(conn)
+                raise OutcomeUnknown from lost
 
     async def attempt(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do work with its transaction again when it lost a race inside PostgreSQL; after a few tries it is `busy`.

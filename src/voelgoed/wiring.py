@@ -21,6 +21,7 @@ from voelgoed.config import Settings
 from voelgoed.db import Database, check_server
 from voelgoed.errors import StartRefused
 from voelgoed.events.catalogue import Catalogue
+from voelgoed.holds.lane import CONNECTIONS, SETTINGS, Failures, Lanes
 from voelgoed.realtime.feed import Feed
 from voelgoed.redis import RedisLink
 from voelgoed.seating.studio import Studio
@@ -49,6 +50,8 @@ class Services:
     catalogue: Catalogue
     feed: Feed
     studio: Studio
+    lanes: Lanes
+    failures: Failures
 
 
 @contextlib.asynccontextmanager
@@ -81,23 +84,45 @@ async def open_services(settings: Settings, *, process: str) -> AsyncIterator[Se
             call_timeout_s=settings.redis_call_timeout_s,
             probe_every_s=settings.redis_probe_s,
         )
-        async with link:
-            services = build_services(settings, db, link, secret_key)
+        async with link, _lane_connections(settings, process) as lane_db:
+            services = build_services(settings, db, link, secret_key, lane_db)
             try:
                 yield services
             finally:
+                await services.lanes.close()
+                await services.failures.flush()
                 services.door.passwords.close()
                 await services.cache.settle()
     finally:
         await db.close()
 
 
-def build_services(settings: Settings, db: Database, link: RedisLink, secret_key: bytes) -> Services:
-    """Put together what stands on the two servers."""
+@contextlib.asynccontextmanager
+async def _lane_connections(settings: Settings, process: str) -> AsyncIterator[Database]:
+    """The few connections by which asks for holds are committed; nobody else uses them."""
+    assert settings.database_url is not None
+    db = await Database.open(
+        settings.database_url.get_secret_value(),
+        size=CONNECTIONS,
+        acquire_timeout_s=settings.acquire_timeout_s,
+        application_name=f"voelgoed {process} lanes",
+        settings=SETTINGS,
+    )
+    try:
+        yield db
+    finally:
+        await db.close()
+
+
+def build_services(
+    settings: Settings, db: Database, link: RedisLink, secret_key: bytes, lane_db: Database | None = None
+) -> Services:
+    """Put together what stands on the two servers; lanes without connections of their own use everybody's."""
     sessions = Sessions(db, link, idle_s=settings.session_idle_s, trust_s=settings.session_trust_s)
     attempts = Attempts.of(link, newcomers_per_minute=settings.guests_per_ip_per_minute)
     door = Door(db=db, sessions=sessions, passwords=Passwords(), attempts=attempts, secret_key=secret_key)
     cache = Cache(link=link)
+    failures = Failures(db)
     return Services(
         settings=settings,
         db=db,
@@ -109,6 +134,8 @@ def build_services(settings: Settings, db: Database, link: RedisLink, secret_key
         catalogue=Catalogue(db, cache),
         feed=Feed(db, link),
         studio=Studio(db, cache),
+        lanes=Lanes(lane_db or db, failures),
+        failures=failures,
     )
 
 

@@ -30,6 +30,8 @@ TENANT_TABLES = {
     "event_layouts",
     "event_seats",
     "event_zones",
+    "seat_holds",
+    "tickets",
     "pricing_rules",
     "seating_policies",
 }

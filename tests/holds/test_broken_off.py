@@ -22,16 +22,18 @@ from tests.make.seating import (
     save,
     seated_event,
 )
-from voelgoed.accounts.model import Organization
+from voelgoed.accounts.model import Organization, Role
 from voelgoed.db import Conn, Connection, Database
 from voelgoed.errors import DomainError
-from voelgoed.events.model import Event, Status, Verb
+from voelgoed.events.model import OPERATOR, Event, Status, Verb
 from voelgoed.events.refusals import EventChanged
 from voelgoed.holds import inventory, store, usecases
 from voelgoed.holds.inventory import Wanted
 from voelgoed.holds.model import SeatFilter
 from voelgoed.ids import OrganizationId
+from voelgoed.seating import policies
 from voelgoed.seating.document import read_layout
+from voelgoed.seating.model import Pin
 from voelgoed.seating.overlay import Overlay
 from voelgoed.seating.refusals import LayoutNotActive
 from voelgoed.seating.studio import Studio
@@ -287,30 +289,52 @@ async def test_the_event_was_edited_in_the_middle(studio: Studio, draft: Seated,
     await require_agreement(studio, draft.event)
 
 
+async def test_the_policy_is_changed_in_the_middle(
+    studio: Studio, place: Organization, draft: Seated, gates: Gates
+) -> None:
+    """What was allowed when it was begun is not any more: told, and nobody sees a seat."""
+    slow = gates("add", times=2)
+    await slow.start(publish(studio, draft.event))
+    async with studio.db.transaction(place.id) as conn:
+        await policies.save(
+            conn, place.id, {"allow_hybrid_ga_reserved": False}, by=OPERATOR, role=Role.SUPER_ADMIN, reason="in a test"
+        )
+    assert await slow.finish() == "seating_invalid"
+    assert (await event_now(studio.db, draft.event)).status is Status.DRAFT
+    assert (await stored_places(studio.db, draft.event)).zones == []
+
+
+async def small_hall(studio: Studio, draft: Seated) -> Pin:
+    """A hall with as many seats as one piece has."""
+    rows = [{"label": "A", "seats": {"count": 3, "x": [50, 100, 150], "y": 100}}]
+    lounge = {"count": 1, "x": [50], "y": [300]}
+    layout = read_layout(encoded(changed({"zones.0.rows": rows, "zones.0.groups": [], "zones.1.rows.0.seats": lounge})))
+    assert layout.seat_count == inventory.SEATS_PER_PIECE
+    return await active_pin(studio, draft.venue, layout)
+
+
 async def test_a_small_hall_in_place_of_a_giant_that_was_broken_off(
     studio: Studio, draft: Seated, gates: Gates
 ) -> None:
     """What is left of the giant is not among its seats."""
     await break_off(studio, gates, draft.event)
-    rows = [{"label": "A", "seats": {"count": 3, "x": [50, 100, 150], "y": 100}}]
-    small = read_layout(
-        encoded(
-            changed(
-                {
-                    "zones.0.rows": rows,
-                    "zones.0.groups": [],
-                    "zones.1.rows.0.seats.count": 1,
-                    "zones.1.rows.0.seats.x": [50],
-                    "zones.1.rows.0.seats.y": [300],
-                }
-            )
-        )
-    )
-    assert small.seat_count == 4
-    pin = await active_pin(studio, draft.venue, small)
-    await save(studio, draft.event, Wanted(pin=pin, overrides={}))
+    await save(studio, draft.event, Wanted(pin=await small_hall(studio, draft), overrides={}))
     assert (await event_layout(studio.db, draft.event)).making is not None
     await publish(studio, draft.event)
+    event = await require_agreement(studio, draft.event)
+    assert (event.status, len((await stored_places(studio.db, event)).seats)) == (Status.PUBLISHED, 4)
+
+
+async def test_a_small_hall_published_by_two_where_a_giant_was_broken_off(
+    studio: Studio, draft: Seated, gates: Gates
+) -> None:
+    """Both tidy up first: the one that was overtaken writes nothing into what the other has not cleared yet."""
+    await break_off(studio, gates, draft.event)
+    await save(studio, draft.event, Wanted(pin=await small_hall(studio, draft), overrides={}))
+    first, second = gates("clear"), gates("clear")
+    await first.start(publish(studio, draft.event))
+    await second.start(publish(studio, draft.event))
+    assert (await first.finish(), await second.finish()) == ("event_changed", None)
     event = await require_agreement(studio, draft.event)
     assert (event.status, len((await stored_places(studio.db, event)).seats)) == (Status.PUBLISHED, 4)
 

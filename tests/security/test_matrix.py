@@ -11,9 +11,10 @@ import pytest
 
 from tests.make.accounts import Person, make_organization, make_person
 from tests.make.events import make_event, make_gate, make_venue, soon
+from tests.make.holds import hold_directly
 from tests.make.layouts import SMALL, allow_everything, make_layout
 from tests.make.prices import make_rule
-from tests.make.seating import seated_event
+from tests.make.seating import Seated, seated_event
 from tests.make.web import Site
 from voelgoed.accounts import store, tokens
 from voelgoed.accounts.model import Role
@@ -189,6 +190,10 @@ def events(status: str = "draft") -> Targets:
     return made
 
 
+async def one_event(world: World) -> dict[str, UUID | str]:
+    return {"own": (await make_event(world.db, world.asker.organization, world.venue, "published")).id}
+
+
 async def public_events(world: World) -> dict[str, UUID | str]:
     """The ids of events as a stranger knows them: one that is shown, none, and one that is not shown."""
     place = world.other.organization
@@ -233,11 +238,49 @@ async def layouts(world: World) -> dict[str, UUID | str]:
 
 async def shown_versions(world: World) -> dict[str, UUID | str]:
     """Versions as a stranger knows them: one that an event on show has, one that only a draft has, none."""
-    studio = Studio(world.db, Cache(link=RedisLink("redis://127.0.0.1:1")))  # nothing is read from it
     pins = {"absent": Pin(LayoutId(new_id()), 1)}
     for name, status in (("own", "published"), ("other_organization", "draft")):
-        pins[name] = (await seated_event(world.db, studio, world.other.organization, status=status)).pin
+        pins[name] = (await seated(world, world.other, status)).pin
     return {name: f"{pin.layout_id}/v{pin.version}" for name, pin in pins.items()}
+
+
+async def seated(world: World, person: Person, status: str = "published") -> Seated:
+    """An event with a hall, where somebody is."""
+    studio = Studio(world.db, Cache(link=RedisLink("redis://127.0.0.1:1")))  # nothing is read from it
+    return await seated_event(world.db, studio, person.organization, status=status)
+
+
+def places(what: str) -> Targets:
+    """Seats or zones of events on sale here, elsewhere and nowhere, and of one that is a draft again."""
+
+    async def made(world: World) -> dict[str, UUID | str]:
+        found: dict[str, UUID | str] = {"absent": f"{new_id()}/{what}/{new_id()}"}
+        for name, person, status in (
+            ("own", world.asker, "published"),
+            ("other_organization", world.other, "published"),
+            ("deleted", world.asker, "draft"),
+        ):
+            event = await seated(world, person, status)
+            place = event.hall.zone_id("P") if what == "zones" else event.hall.seat_id(0)
+            found[name] = f"{event.event.id}/{what}/{place}"
+        return found
+
+    return made
+
+
+async def halls(world: World) -> dict[str, UUID | str]:
+    """Events with a hall here, elsewhere and nowhere; the asks are for a seat of the first."""
+    found = {name: await seated(world, person) for name, person in (("own", world.asker), ("foreign", world.other))}
+    SEATS[world.asker.user_id] = str(found["own"].hall.seat_id(0))
+    return {"own": found["own"].event.id, "other_organization": found["foreign"].event.id, "absent": new_id()}
+
+
+async def holds(world: World) -> dict[str, UUID | str]:
+    """Holds of the asker, of somebody elsewhere, of nobody."""
+    found: dict[str, UUID | str] = {"absent": new_id()}
+    for name, person in (("own", world.asker), ("other_organization", world.other)):
+        found[name] = (await hold_directly(world.db, await seated(world, person), person.user_id, "S-A-1"))[0]
+    return found
 
 
 async def pricing_rules(world: World) -> dict[str, UUID | str]:
@@ -309,6 +352,12 @@ def event_case(targets: Targets, body: Callable[[World], dict[str, Any]] | None 
     return Case(status=status, parameter="event_id", targets=targets, body=body)
 
 
+def some_seats(world: World) -> dict[str, Any]:
+    return {"seat_ids": [SEATS[world.asker.user_id]]}
+
+
+SEATS: dict[UUID, str] = {}
+"""A seat of the event that was made for an asker."""
 RULE_OF = {(route.method, route.template): route.rule for route in (*all_routes(), contract_route())}
 REASON = {"reason": "asked for by the organization", "tenant_approval_reference": "letter of 1 March"}
 CASES: dict[tuple[str, str], Case] = {
@@ -432,6 +481,31 @@ CASES: dict[tuple[str, str], Case] = {
     ("GET", "/api/layouts/{layout_id}/v{version}/geometry"): Case(
         status=200, parameter="layout_id}/v{version", targets=shown_versions
     ),
+    ("POST", "/api/events/{event_id}/seats/{seat_id}/reserve"): Case(
+        status=201, parameter="event_id}/seats/{seat_id", targets=places("seats"), is_for_people=True
+    ),
+    ("POST", "/api/events/{event_id}/holds"): Case(
+        status=201, parameter="event_id", targets=halls, body=some_seats, is_for_people=True
+    ),
+    ("POST", "/api/events/{event_id}/zones/{zone_id}/reserve"): Case(
+        status=201,
+        parameter="event_id}/zones/{zone_id",
+        targets=places("zones"),
+        body=lambda _: {"quantity": 2},
+        is_for_people=True,
+    ),
+    # The basket at an event of which there is nothing, or at one elsewhere, is empty: tests/http/test_holds.py.
+    ("GET", "/api/events/{event_id}/holds/mine"): Case(
+        status=200, parameter="event_id", targets=one_event, is_for_people=True
+    ),
+    ("GET", "/api/events/{event_id}/seats/{seat_id}"): Case(
+        status=200, parameter="event_id}/seats/{seat_id", targets=places("seats")
+    ),
+    ("POST", "/api/holds/{hold_id}/extend"): Case(status=200, parameter="hold_id", targets=holds, is_for_people=True),
+    ("DELETE", "/api/holds/{hold_id}"): Case(status=204, parameter="hold_id", targets=holds, is_for_people=True),
+    ("GET", "/api/admin/events/{event_id}/holds"): event_case(events("published")),
+    ("POST", "/api/admin/events/{event_id}/seats/block"): event_case(halls, some_seats),
+    ("POST", "/api/admin/events/{event_id}/seats/unblock"): event_case(halls, some_seats),
     ("GET", "/api/admin/pricing-rules"): Case(status=200),
     ("POST", "/api/admin/pricing-rules"): Case(
         status=201, body=lambda _: {"name": "New", "currency": "ZAR", "amount_minor": 1}

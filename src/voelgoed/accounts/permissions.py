@@ -51,6 +51,10 @@ class Action(StrEnum):
     CHANGE_LAYOUTS = "import and generate layouts, and new versions of them"
     MOVE_LAYOUTS = "make a version of a layout the one to choose, archive it"
     OPEN_GATES = "open and close gates"
+    RESERVE = "hold places of events, look at what one holds, let go"
+    SEE_HOLDS = "see who holds what of an event"
+    RELEASE_HOLDS = "let go of anybody's hold"
+    BLOCK_SEATS = "take seats of an event out of sale by hand, and put them back"
     SEE_PRICES = "see the organization's pricing rules"
     CHANGE_PRICES = "make, change and delete pricing rules"
     SEE_SEATING_POLICY = "see what the organization lets its seating be"
@@ -97,6 +101,10 @@ ALLOWED: Mapping[Action, frozenset[Role]] = {
     Action.CHANGE_LAYOUTS: CREW,
     Action.MOVE_LAYOUTS: LEADERS,
     Action.OPEN_GATES: CREW,
+    Action.RESERVE: MEMBERS,
+    Action.SEE_HOLDS: CREW,
+    Action.RELEASE_HOLDS: LEADERS,
+    Action.BLOCK_SEATS: LEADERS,
     Action.SEE_PRICES: CREW | {Role.SCANNER},
     Action.CHANGE_PRICES: LEADERS,
     Action.SEE_SEATING_POLICY: CREW,

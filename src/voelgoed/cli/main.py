@@ -20,6 +20,7 @@ from voelgoed.cli import (
     doctor as doctor_command,
     events as events_command,
     layouts as layouts_command,
+    registry as registry_command,
     schema as schema_command,
     selling,
     tree,
@@ -72,6 +73,7 @@ for name, group in (
     ("policy", selling.policy),
     ("price", selling.price),
     ("seating", selling.seating),
+    ("registry", selling.registry),
     ("audit", audit),
     ("bench", bench),
 ):
@@ -121,6 +123,13 @@ def serve(workers: Workers = None, port: Port = None) -> None:
     """Run the whole installation: embedded servers where no URL is set, web processes and the worker."""
     settings = settings_for("serve", workers=workers, port=port)
     run_to_end(tree.run(settings, on_ready=lambda running: print(f"Serving at {running.address}", flush=True)))
+
+
+@app.command()
+def verify(*, as_json: AsJson = False) -> None:
+    """Ask the database everything that must never be so; exit code 1 when something is."""
+    if not run_to_end(registry_command.verify(settings_for("verify"), as_json=as_json)):
+        raise typer.Exit(WRONG)
 
 
 @app.command()

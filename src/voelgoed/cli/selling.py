@@ -1,4 +1,4 @@
-"""The commands about what is sold: `voelgoed policy`, `voelgoed price`, `voelgoed seating`."""
+"""The commands about what is sold: `voelgoed policy`, `voelgoed price`, `voelgoed seating`, `voelgoed registry`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,11 +6,17 @@ from uuid import UUID
 
 import typer
 
-from voelgoed.cli import policy as policy_command, prices as prices_command, seating as seating_command
+from voelgoed.cli import (
+    policy as policy_command,
+    prices as prices_command,
+    registry as registry_command,
+    seating as seating_command,
+)
 from voelgoed.cli.arguments import AsJson, EventArgument, NeededReason, OrgArgument, settings_for
 from voelgoed.ticketing.model import NewRule
 from voelgoed.wiring import run_to_end
 
+registry = typer.Typer(help="What is held: status, and tidying up.", no_args_is_help=True)
 policy = typer.Typer(help="What organizations let their seating be.", no_args_is_help=True)
 price = typer.Typer(help="Pricing rules: what places cost.", no_args_is_help=True)
 seating = typer.Typer(help="What events offer: layout, zones, prices.", no_args_is_help=True)
@@ -100,3 +106,15 @@ def set_seating(
             is_bare=no_layout,
         )
     )
+
+
+@registry.command("status")
+def registry_status(*, as_json: AsJson = False) -> None:
+    """What is held, by event."""
+    run_to_end(registry_command.show_status(settings_for("registry"), as_json=as_json))
+
+
+@registry.command("reap")
+def registry_reap() -> None:
+    """Tidy lapsed holds away now; the worker does it every two seconds."""
+    run_to_end(registry_command.reap(settings_for("registry")))

@@ -1,14 +1,11 @@
-"""What the platform's own staff do to events: they cancel and postpone, with a reason, never more."""
-
-from uuid import UUID
+"""What the platform's own staff see of events; what they do to them is done where places are known."""
 
 from voelgoed.accounts.model import Call
 from voelgoed.accounts.permissions import Action, require
-from voelgoed.accounts.platform import Reason, get_organization
+from voelgoed.accounts.platform import get_organization
 from voelgoed.db import Database
 from voelgoed.events import usecases
-from voelgoed.events.catalogue import Catalogue
-from voelgoed.events.model import EventAtVenue, EventFilter, Order, Status, Teller, Verb
+from voelgoed.events.model import EventAtVenue, EventFilter, Status
 from voelgoed.ids import OrganizationId
 from voelgoed.paging import Page
 
@@ -23,15 +20,3 @@ async def list_events(
     await get_organization(db, call, organization_id)
     async with db.transaction(organization_id) as conn:
         return await usecases.listed(conn, organization_id, NO_DRAFTS, cursor=cursor, limit=limit)
-
-
-async def intervene(
-    db: Database, catalogue: Catalogue, call: Call, organization_id: OrganizationId, event_id: UUID, order: Order
-) -> EventAtVenue:
-    """Cancel or postpone an event: a super_admin for safety or the law, a tenant_manager with the tenant's approval."""
-    require(call.actor, Action.PLATFORM_MOVE_EVENTS)
-    assert order.verb in (Verb.CANCEL, Verb.POSTPONE)
-    assert order.reason, "an intervention has a reason"
-    Reason(call, order.reason, order.approval)
-    by = Teller.of(call, is_platform=True)
-    return await usecases.carry_out(db, catalogue, organization_id, event_id, order, by=by)

@@ -21,8 +21,8 @@ begin
   select array_agg(zone_id order by ordinal) into zones
     from layout_zones
    where organization_id = p_organization and layout_id = p_layout and version = p_version;
-  insert into event_seats (organization_id, event_id, ordinal, seat_id, zone_id, status, blocked_by)
-  select p_organization, p_event, s.ordinal, s.seat_id, zones[s.zone_ordinal + 1],
+  insert into event_seats (organization_id, event_id, ordinal, seat_id, zone_id, is_wheelchair, status, blocked_by)
+  select p_organization, p_event, s.ordinal, s.seat_id, zones[s.zone_ordinal + 1], s.category = 'wheelchair',
          case when b.ordinal is null then 'available' else 'blocked' end::seat_status, b.blocked_by
     from seats s
     left join unnest(p_blocked, p_blocked_by) as b (ordinal, blocked_by) on b.ordinal = s.ordinal
@@ -72,6 +72,11 @@ declare
 begin
   perform from event_seats where organization_id = p_organization and event_id = p_event order by ordinal for update;
   perform from event_zones where organization_id = p_organization and event_id = p_event order by zone_id for update;
+  perform hold_end(p_organization, p_event,
+                   array(select h.id from seat_holds h
+                          where h.organization_id = p_organization and h.event_id = p_event and h.status = 'active'
+                            and h.expires_at <= clock_timestamp()),
+                   'expired', 'seat_hold_expired', null, null, null, clock_timestamp(), '{"reason": "ttl_expired"}');
   select (select count(*) from event_seats
            where organization_id = p_organization and event_id = p_event and status in ('held', 'sold'))
        + (select coalesce(sum(held + sold), 0) from event_zones
@@ -93,16 +98,18 @@ security definer
 set search_path = public, pg_temp
 as $$
 declare
+  last integer;
   removed integer;
 begin
   perform from event_zones where organization_id = p_organization and event_id = p_event;
   if found then
     return 0;
   end if;
+  -- Up to the last of so many, and not by a list of them: that would be a join, see above.
+  select ordinal into last from event_seats
+   where organization_id = p_organization and event_id = p_event order by ordinal offset p_limit - 1 limit 1;
   delete from event_seats
-   where organization_id = p_organization and event_id = p_event
-     and ordinal in (select ordinal from event_seats
-                      where organization_id = p_organization and event_id = p_event order by ordinal limit p_limit);
+   where organization_id = p_organization and event_id = p_event and (last is null or ordinal <= last);
   get diagnostics removed = row_count;
   return removed;
 end
@@ -125,6 +132,12 @@ begin
       and ordinal = any (p_closed || p_opened)
     order by ordinal for no key update;
   perform from event_zones where organization_id = p_organization and event_id = p_event order by zone_id for no key update;
+  perform hold_end(p_organization, p_event,
+                   array(select s.hold_id from event_seats s
+                           join unnest(p_closed) as c (ordinal) on c.ordinal = s.ordinal
+                          where s.organization_id = p_organization and s.event_id = p_event and s.status = 'held'
+                            and s.held_until <= clock_timestamp()),
+                   'expired', 'seat_hold_expired', null, null, null, clock_timestamp(), '{"reason": "ttl_expired"}');
   perform from event_seats s
      join unnest(p_closed) as c (ordinal) on c.ordinal = s.ordinal
     where s.organization_id = p_organization and s.event_id = p_event and s.status in ('held', 'sold');
@@ -218,22 +231,1079 @@ begin
 end
 $$;
 
--- Whoever is given a function must be able to make one, as long as it takes to give it.
-grant create on schema public to voelgoed_registry;
-alter function inventory_add_seats(uuid, uuid, uuid, integer, integer, integer, integer[], text[]) owner to voelgoed_registry;
-alter function inventory_add_zones(uuid, uuid, jsonb) owner to voelgoed_registry;
-alter function inventory_lock_zones(uuid, uuid) owner to voelgoed_registry;
-alter function inventory_remove(uuid, uuid) owner to voelgoed_registry;
-alter function inventory_clear(uuid, uuid, integer) owner to voelgoed_registry;
-alter function inventory_change(uuid, uuid, integer[], text[], integer[], jsonb, uuid, uuid) owner to voelgoed_registry;
-revoke create on schema public from voelgoed_registry;
-revoke all on function
-  inventory_add_seats(uuid, uuid, uuid, integer, integer, integer, integer[], text[]),
-  inventory_add_zones(uuid, uuid, jsonb), inventory_lock_zones(uuid, uuid), inventory_remove(uuid, uuid), inventory_clear(uuid, uuid, integer),
-  inventory_change(uuid, uuid, integer[], text[], integer[], jsonb, uuid, uuid)
-  from public;
-grant execute on function
-  inventory_add_seats(uuid, uuid, uuid, integer, integer, integer, integer[], text[]),
-  inventory_add_zones(uuid, uuid, jsonb), inventory_lock_zones(uuid, uuid), inventory_remove(uuid, uuid), inventory_clear(uuid, uuid, integer),
-  inventory_change(uuid, uuid, integer[], text[], integer[], jsonb, uuid, uuid)
-  to voelgoed_app;
+-- HOLDS. Every call sets its organization itself, locks in one order (seats by ordinal, users and addresses by hash, holds
+-- of places sold by number, zones by id), reads the clock after all locks and the event after the clock. A statement of
+-- its own for each step: it sees what was committed while the one before it waited.
+
+-- What holds for bookings of an event: its organization's policy, with what the event may say otherwise on top.
+create or replace function hold_rules(
+  p_organization uuid, p_event uuid,
+  out ttl interval, out seats_max integer, out wheelchairs_max integer, out holds_max integer, out holds_per_ip_max integer
+)
+language plpgsql
+stable
+set search_path = public, pg_temp
+as $$
+declare
+  said jsonb;
+  locked text[];
+  enforced boolean;
+begin
+  select p.locked_fields, make_interval(mins => p.default_hold_ttl_minutes), p.max_seats_per_booking,
+         p.max_wheelchair_seats_per_booking, p.max_holds_per_user, p.max_holds_per_ip, p.enforce_accessibility_rules
+    into locked, ttl, seats_max, wheelchairs_max, holds_max, holds_per_ip_max, enforced
+    from seating_policies p
+   where p.organization_id = p_organization;
+  if not found then  -- nobody has said anything: seating/policy.py has the same, and a test compares them
+    locked := '{}'; ttl := '10 minutes'; seats_max := 10; wheelchairs_max := 1; enforced := true;
+  end if;
+  select l.seating_overrides into said
+    from event_layouts l
+   where l.organization_id = p_organization and l.event_id = p_event;
+  if said is not null and said <> '{}' then
+    said := said - locked;
+    ttl := coalesce(make_interval(mins => (said->>'default_hold_ttl_minutes')::integer), ttl);
+    seats_max := coalesce((said->>'max_seats_per_booking')::integer, seats_max);
+    wheelchairs_max := coalesce((said->>'max_wheelchair_seats_per_booking')::integer, wheelchairs_max);
+    enforced := coalesce((said->>'enforce_accessibility_rules')::boolean, enforced);
+    if said ? 'max_holds_per_user' then
+      holds_max := (said->>'max_holds_per_user')::integer;
+    end if;
+  end if;
+  if not enforced then
+    wheelchairs_max := null;
+  end if;
+end
+$$;
+
+-- Move the counters of a zone sold by number, and tell a fact for each hold. The one place where held and sold change.
+create or replace function zone_move(
+  p_organization uuid, p_event uuid, p_zone uuid, p_held integer, p_sold integer, p_kind text, p_holds uuid[],
+  p_quantities integer[], p_until timestamptz, p_actors uuid[], p_requests uuid[], p_origins uuid[], p_data jsonb
+) returns integer
+language plpgsql
+set search_path = public, pg_temp
+as $$
+declare
+  before integer;
+begin
+  update event_zones
+     set held = held + p_held, sold = sold + p_sold, version = version + cardinality(p_holds)
+   where organization_id = p_organization and event_id = p_event and zone_id = p_zone
+  returning version - cardinality(p_holds) into strict before;
+  insert into journal (organization_id, xid, kind, event_id, version, actor_id, request_id, origin_id, data)
+  select p_organization, (select journal_number()), p_kind, p_event, before + i, p_actors[i], p_requests[i], p_origins[i],
+         p_data || jsonb_build_object('zone_id', p_zone, 'hold_id', p_holds[i], 'quantity', p_quantities[i],
+                                      'held_until', p_until)
+    from generate_subscripts(p_holds, 1) as i;
+  return before + cardinality(p_holds);
+end
+$$;
+
+-- Give active holds of one event back: their seats become available, or blocked where somebody says so. The caller has
+-- locked seats, holds and zones. How many there were.
+create or replace function hold_end(
+  p_organization uuid, p_event uuid, p_holds uuid[], p_status hold_status, p_kind text, p_actor uuid, p_request uuid,
+  p_origin uuid, p_now timestamptz, p_data jsonb default '{}'
+) returns integer
+language plpgsql
+set search_path = public, pg_temp
+as $$
+declare
+  ended integer;
+  by_number uuid[];
+  z record;
+begin
+  with gone as (
+    update seat_holds h
+       set status = p_status, ended_at = p_now, updated_at = p_now
+     where h.organization_id = p_organization and h.event_id = p_event and h.id = any (p_holds) and h.status = 'active'
+    returning h.id, h.seat_id, h.user_id
+  ), seat as (
+    update event_seats s
+       set status = 'available', hold_id = null, held_by = null, held_until = null, locked_at = null,
+           version = s.version + 1
+      from gone g
+     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = g.seat_id and s.hold_id = g.id
+    returning s.seat_id, s.version, g.id, g.user_id
+  ), fact as (
+    insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
+    select p_organization, (select journal_number()), p_kind, p_event, seat_id, version, p_actor, p_request, p_origin,
+           p_data || jsonb_build_object('hold_id', id, 'user_id', user_id)
+      from seat
+  )
+  select count(*), array_agg(id) filter (where seat_id is null) into ended, by_number from gone;
+  if by_number is not null then
+    for z in select h.zone_id, sum(h.quantity)::integer as quantity, array_agg(h.id order by h.id) as ids,
+                    array_agg(h.quantity order by h.id) as quantities
+               from seat_holds h
+              where h.organization_id = p_organization and h.id = any (by_number)
+              group by h.zone_id
+              order by h.zone_id
+    loop
+      perform zone_move(p_organization, p_event, z.zone_id, -z.quantity, 0, p_kind, z.ids, z.quantities, null,
+                        array_fill(p_actor, array[cardinality(z.ids)]), array_fill(p_request, array[cardinality(z.ids)]),
+                        array_fill(p_origin, array[cardinality(z.ids)]), p_data);
+    end loop;
+  end if;
+  return ended;
+end
+$$;
+
+-- Whether somebody may book in a zone. Whitelists let nobody in until they are built.
+create or replace function may_book(
+  p_organization uuid, p_user uuid, p_role text, p_now timestamptz, p_mode text, p_tier text, p_roles text[]
+) returns boolean
+language sql
+stable
+set search_path = public, pg_temp
+as $$
+  select case p_mode
+    when 'public' then true
+    when 'role_based' then p_role = any (p_roles)
+    when 'membership_tier' then exists (
+      select from memberships m
+       where m.organization_id = p_organization and m.user_id = p_user and m.tier = p_tier and m.status = 'active'
+         and m.valid_from <= p_now and (m.valid_to is null or m.valid_to > p_now))
+    else false
+  end
+$$;
+
+-- Why nobody can be given a hold of an event now; null when they can. Both ends of the sale belong to it.
+create or replace function sale_refusal(p_event events, p_now timestamptz) returns text
+language sql
+immutable
+as $$
+  select case
+    when p_event.id is null or p_event.status = 'draft' then 'event_not_found'
+    when p_event.status in ('cancelled', 'archived') then 'event_unavailable'
+    when p_event.status = 'ended' or (p_event.status = 'postponed' and p_event.rescheduled_at is null)
+      then 'event_not_available'
+    when p_now < p_event.sale_start_at or p_now > coalesce(p_event.sale_end_at, p_event.effective_end_at)
+      then 'event_sales_closed'
+  end
+$$;
+
+-- Holds for many asks at once. An item is a seat, or a zone with a quantity; items with one number are one ask, which is
+-- granted whole or not at all; lower numbers came first. A row for each item:
+--   created existing | seat_not_found seat_held_by_another_user seat_not_available zone_access_denied group_refused busy
+--   again | rate_limited max_seats_exceeded max_wheelchair_seats_exceeded max_holds_exceeded | zone_not_found
+--   block_at_capacity | event_...
+-- `held_until` is the end of the hold in the way, too, and for rate_limited when to come again.
+create or replace function reserve_batch(
+  p_organization uuid, p_event uuid, p_asks integer[], p_seats uuid[], p_zones uuid[], p_quantities integer[],
+  p_users uuid[], p_holds uuid[], p_requests uuid[], p_origins uuid[], p_ips inet[], p_carts text[], p_sources text[],
+  p_roles text[], p_are_staff boolean[], p_keys text[], p_fingerprints bytea[]
+)
+returns table (
+  item integer, verdict text, hold_id uuid, held_until timestamptz, version integer, state text, holder uuid
+)
+language plpgsql
+security definer
+set search_path = public, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  event events;
+  rules record;
+  moment timestamptz;
+  until timestamptz;
+  refusal text;
+  locked uuid[];
+  free integer;
+  asked integer := cardinality(array_remove(p_seats, null));
+  lapsed uuid[];
+begin
+  perform set_config('app.organization_id', p_organization::text, true);
+  select * into rules from hold_rules(p_organization, p_event);
+
+  -- Seats, in one order. Whoever is at one of them now is not waited for: that ask comes again in the next batch.
+  with taken as materialized (
+    select s.seat_id, s.status
+      from event_seats s
+     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (p_seats)
+     order by s.ordinal
+       for no key update skip locked
+  )
+  select array_agg(t.seat_id), count(*) filter (where t.status = 'available') into locked, free from taken t;
+
+  -- People, and addresses where they are counted: limits are exact when one asks in many places at once.
+  perform pg_advisory_xact_lock(k)
+     from (select distinct k
+             from (select uuid_hash_extended(u, 0) # uuid_hash_extended(p_organization, 1) as k
+                     from unnest(p_users, p_are_staff) as who (u, is_staff) where not is_staff
+                    union all
+                   select hashtextextended(host(a), 2) # uuid_hash_extended(p_organization, 1)
+                     from unnest(p_ips, p_are_staff) as whence (a, is_staff)
+                    where rules.holds_per_ip_max is not null and a is not null and not is_staff
+                    union all
+                   select hashtextextended(p_organization::text || u::text || key, 651)  -- as accounts has it
+                     from unnest(p_users, p_keys) as told (u, key) where key is not null) as keys
+            order by 1) as ordered;
+
+  -- What was asked with this key before is answered with what came of it then. Such an ask is looked at by itself.
+  if exists (select from unnest(p_users, p_keys) as told (u, key)
+               join idempotency_keys k on k.organization_id = p_organization and k.owner_id = told.u and k.key = told.key) then
+    if p_asks[1] <> p_asks[cardinality(p_asks)] then
+      return query select i, 'alone', null::uuid, null::timestamptz, null::integer, null::text, null::uuid
+                     from generate_subscripts(p_asks, 1) as i;
+      return;
+    end if;
+    return query
+    select h.place::integer, case when k.fingerprint = p_fingerprints[1] then 'repeated' else 'idempotency_key_reused' end,
+           h.id::uuid, null::timestamptz, null::integer, null::text, null::uuid
+      from idempotency_keys k, jsonb_array_elements_text(k.result -> 'hold_ids') with ordinality as h (id, place)
+     where k.organization_id = p_organization and k.owner_id = p_users[1] and k.key = p_keys[1];
+    return;
+  end if;
+
+  if asked < cardinality(p_asks) then
+    perform from event_zones z
+      where z.organization_id = p_organization and z.event_id = p_event and z.zone_id = any (p_zones)
+      order by z.zone_id
+        for no key update;
+  end if;
+
+  moment := clock_timestamp();
+  select * into event from events e where e.organization_id = p_organization and e.id = p_event;
+  refusal := sale_refusal(event, moment);
+  if refusal is not null then
+    return query select i, refusal, null::uuid, null::timestamptz, null::integer, event.status, null::uuid
+                   from generate_subscripts(p_asks, 1) as i;
+    return;
+  end if;
+  until := moment + rules.ttl;
+
+  -- Lapsed holds of these seats end first, in a statement of their own: the index of active holds must see it.
+  if free < cardinality(locked) then
+    select array_agg(s.hold_id) into lapsed
+      from event_seats s
+     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (locked)
+       and s.status = 'held' and s.held_until <= moment;
+    if lapsed is not null then
+      perform hold_end(p_organization, p_event, lapsed, 'expired', 'seat_hold_expired', null, null, null, moment,
+                       '{"reason": "ttl_expired"}');
+    end if;
+  end if;
+
+  if asked > 0 and free = asked and rules.holds_max is null and rules.holds_per_ip_max is null
+     and not exists (select from event_seats s
+                       join event_zones z on z.organization_id = p_organization and z.event_id = p_event
+                                         and z.zone_id = s.zone_id
+                      where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (locked)
+                        and (z.access_mode <> 'public' or (s.is_wheelchair and rules.wheelchairs_max is not null)))
+     and not exists (select from (select u, count(*) as n
+                                    from unnest(p_users, p_seats, p_are_staff) as x (u, s, is_staff)
+                                   where s is not null and not is_staff group by u) as a
+                       left join lateral (select sum(h.quantity) as n
+                                            from seat_holds h
+                                           where h.organization_id = p_organization and h.user_id = a.u
+                                             and h.created_at > moment - interval '70 minutes') as b on true
+                      where a.n + coalesce(b.n, 0) > least(10, rules.seats_max)) then
+    -- Nothing in the way: every seat free, open to everybody, nobody near a limit.
+    return query
+    with seat as (
+      update event_seats s
+         set status = 'held', hold_id = i.hold, held_by = i.u, held_until = until, locked_at = moment,
+             version = s.version + 1
+        from unnest(p_seats, p_users, p_holds, p_requests, p_origins, p_ips, p_carts, p_sources)
+             with ordinality as i (seat, u, hold, request, origin, ip, cart, source, place)
+       where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = i.seat
+      returning i.place, i.u, i.hold, i.request, i.origin, i.ip, i.cart, i.source, s.seat_id, s.zone_id, s.version
+    ), hold as (
+      insert into seat_holds (id, organization_id, event_id, zone_id, seat_id, user_id, source, client_ip, cart_token,
+                              created_at, initial_expires_at, expires_at, updated_at)
+      select hold, p_organization, p_event, zone_id, seat_id, u, source, ip, cart, moment, until, until, moment from seat
+    ), fact as (
+      insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
+      select p_organization, (select journal_number()), 'seat_reserved', p_event, seat_id, version, u, request, origin,
+             jsonb_build_object('hold_id', hold, 'held_until', until, 'source', source)
+        from seat
+    )
+    select place::integer, 'created', hold, until, version, null::text, null::uuid from seat;
+  elsif asked > 0 then
+    return query
+    with item as (
+      select *
+        from unnest(p_asks, p_seats, p_users, p_holds, p_requests, p_origins, p_ips, p_carts, p_sources, p_roles,
+                    p_are_staff)
+             with ordinality as i (ask, seat, u, hold, request, origin, ip, cart, source, role, is_staff, place)
+       where i.seat is not null
+    ), judged as (
+      select i.*, s.zone_id, s.version, s.is_wheelchair, s.hold_id as old_hold, s.held_until as old_until,
+             s.held_by,
+             case when s.status = 'held' and s.held_by <> i.u then 'held' else s.status::text end as seat_state,
+             case
+               when s.seat_id is null then 'seat_not_found'
+               when not i.seat = any (coalesce(locked, '{}')) then 'busy'
+               when s.status = 'held' and s.held_by = i.u then 'existing'
+               when s.status = 'held' then 'seat_held_by_another_user'
+               when s.status <> 'available' then 'seat_not_available'
+               when not may_book(p_organization, i.u, i.role, moment, z.access_mode, z.membership_tier, z.allowed_roles)
+                 then 'zone_access_denied'
+               when exists (select from item j where j.seat = i.seat and j.place < i.place) then 'again'
+               else 'created'
+             end as own
+        from item i
+        left join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = i.seat
+        left join event_zones z on z.organization_id = p_organization and z.event_id = p_event and z.zone_id = s.zone_id
+    ), grouped as (
+      select *, bool_and(own in ('created', 'existing')) over (partition by ask) as is_whole,
+             bool_or(own in ('busy', 'again')) over (partition by ask) as is_busy
+        from judged
+    ), recent as (
+      select h.user_id,
+             sum(h.quantity) filter (where h.created_at > moment - interval '5 minutes') as granted,
+             sum(h.quantity) filter (where h.created_at > moment - interval '5 minutes'
+                                       and not (h.status = 'cancelled' and h.ended_at <= h.created_at + interval '30 seconds'))
+               as rated,
+             min(h.created_at) filter (where h.created_at > moment - interval '5 minutes') as first_at,
+             sum(h.quantity) filter (where h.status = 'active' and h.expires_at > moment) as active,
+             sum(h.quantity) filter (where h.status = 'active' and h.expires_at > moment and h.event_id = p_event) as booked,
+             count(*) filter (where h.status = 'active' and h.expires_at > moment and h.event_id = p_event
+                                and exists (select from event_seats w
+                                             where w.organization_id = p_organization and w.event_id = p_event
+                                               and w.seat_id = h.seat_id and w.is_wheelchair)) as wheelchairs
+        from seat_holds h
+       where h.organization_id = p_organization and h.user_id = any (p_users)
+         and h.created_at > moment - interval '70 minutes'  -- no hold lasts longer
+       group by h.user_id
+    ), from_ip as (
+      select h.client_ip, sum(h.quantity) as n
+        from seat_holds h
+       where rules.holds_per_ip_max is not null and h.organization_id = p_organization and h.client_ip = any (p_ips)
+         and h.status = 'active' and h.expires_at > moment
+       group by h.client_ip
+    ), counted as (
+      -- What those before in this batch were given counts too; rows of one ask are peers and share one sum.
+      select g.*, r.first_at,
+             count(*) filter (where is_whole and own = 'created') over mine as n,
+             coalesce(r.granted, 0) as granted, coalesce(r.rated, 0) as rated, coalesce(r.active, 0) as active,
+             coalesce(r.booked, 0) as booked, coalesce(r.wheelchairs, 0) as wheelchairs,
+             count(*) filter (where is_whole and own = 'created' and g.is_wheelchair) over mine as wheelchairs_n,
+             coalesce(f.n, 0) + count(*) filter (where is_whole and own = 'created') over (partition by g.ip order by g.ask)
+               as ip_n
+        from grouped g
+        left join recent r on r.user_id = g.u
+        left join from_ip f on f.client_ip = g.ip
+      window mine as (partition by g.u order by g.ask)
+    ), final as (
+      select *,
+             case
+               when is_busy then 'busy'
+               when not is_whole then case when own in ('created', 'existing') then 'group_refused' else own end
+               when own = 'existing' or is_staff then own
+               when rated + n > 10 or granted + n > 40 then 'rate_limited'
+               when booked + n > rules.seats_max then 'max_seats_exceeded'
+               when is_wheelchair and wheelchairs + wheelchairs_n > rules.wheelchairs_max
+                 then 'max_wheelchair_seats_exceeded'
+               when active + n > rules.holds_max or ip_n > rules.holds_per_ip_max then 'max_holds_exceeded'
+               else own
+             end as decided
+        from counted
+    ), whole as (
+      -- A limit that bars one seat bars its ask.
+      select *,
+             case when decided = 'created'
+                       and bool_or(decided not in ('created', 'existing')) over (partition by ask)
+                  then 'group_refused' else decided end as outcome
+        from final
+    ), win as (
+      select * from whole where outcome = 'created'
+    ), seat as (
+      update event_seats s
+         set status = 'held', hold_id = w.hold, held_by = w.u, held_until = until, locked_at = moment,
+             version = s.version + 1
+        from win w
+       where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = w.seat
+    ), hold as (
+      insert into seat_holds (id, organization_id, event_id, zone_id, seat_id, user_id, source, client_ip, cart_token,
+                              created_at, initial_expires_at, expires_at, updated_at)
+      select hold, p_organization, p_event, zone_id, seat, u, source, ip, cart, moment, until, until, moment from win
+    ), fact as (
+      insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
+      select p_organization, (select journal_number()), 'seat_reserved', p_event, seat, version + 1, u, request, origin,
+             jsonb_build_object('hold_id', hold, 'held_until', until, 'source', source)
+        from win
+    )
+    select w.place::integer, w.outcome,
+           case w.outcome when 'created' then w.hold when 'existing' then w.old_hold end,
+           case w.outcome when 'created' then until when 'rate_limited' then w.first_at + interval '5 minutes'
+                          else w.old_until end,
+           w.version + (w.outcome = 'created')::integer, w.seat_state, w.held_by
+      from whole w;
+  end if;
+
+  if asked < cardinality(p_asks) then
+    return query
+    select * from reserve_zones(p_organization, p_event, p_asks, p_seats, p_zones, p_quantities, p_users, p_holds,
+                                p_requests, p_origins, p_ips, p_carts, p_sources, p_roles, p_are_staff, moment, rules.ttl,
+                                rules.seats_max, rules.holds_max, rules.holds_per_ip_max);
+  end if;
+
+  -- What was asked with a key is remembered with its effect.
+  insert into idempotency_keys (organization_id, owner_id, key, fingerprint, result)
+  select p_organization, k.u, k.key, k.fingerprint, jsonb_build_object('hold_ids', k.holds)
+    from (select i.u, i.key, i.fingerprint, array_agg(coalesce(h.id, s.hold_id) order by i.place) as holds
+            from unnest(p_asks, p_users, p_seats, p_holds, p_keys, p_fingerprints)
+                 with ordinality as i (ask, u, seat, hold, key, fingerprint, place)
+            left join seat_holds h on h.organization_id = p_organization and h.id = i.hold
+            left join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = i.seat
+                                   and s.held_by = i.u  -- what of a group they held already
+           where i.key is not null
+           group by i.u, i.key, i.fingerprint, i.ask
+          having count(h.id) > 0) as k;
+end
+$$;
+
+-- The part of a batch that asks for places by number; zones are locked. In the order of arrival: who asks for more than
+-- there is does not bar those behind who ask for less.
+create or replace function reserve_zones(
+  p_organization uuid, p_event uuid, p_asks integer[], p_seats uuid[], p_zones uuid[], p_quantities integer[],
+  p_users uuid[], p_holds uuid[], p_requests uuid[], p_origins uuid[], p_ips inet[], p_carts text[], p_sources text[],
+  p_roles text[], p_are_staff boolean[], p_now timestamptz, p_ttl interval, p_seats_max integer, p_holds_max integer,
+  p_holds_per_ip_max integer
+)
+returns table (
+  item integer, verdict text, hold_id uuid, held_until timestamptz, version integer, state text, holder uuid
+)
+language plpgsql
+set search_path = public, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  zone event_zones;
+  used record;
+  from_ip bigint;
+  lapsed uuid[];
+  free integer;
+  wanted integer;
+  until timestamptz := p_now + p_ttl;
+begin
+  for item in select i from generate_subscripts(p_asks, 1) as i where p_seats[i] is null order by p_asks[i], i loop
+    hold_id := null; held_until := null; version := null; state := null; holder := null;
+    wanted := p_quantities[item];
+    select * into zone
+      from event_zones z
+     where z.organization_id = p_organization and z.event_id = p_event and z.zone_id = p_zones[item]
+       and z.zone_type not in ('reserved_seating', 'vip_reserved');
+    if not found then
+      verdict := 'zone_not_found';
+      return next;
+      continue;
+    end if;
+    free := zone.capacity - zone.blocked - zone.held - zone.sold;
+    if free < wanted then
+      -- Lapsed holds still stand in the counter: take those of this zone back, as many as nobody else is at.
+      select array_agg(l.id) into lapsed
+        from (select h.id from seat_holds h
+               where h.organization_id = p_organization and h.event_id = p_event and h.zone_id = zone.zone_id
+                 and h.seat_id is null and h.status = 'active' and h.expires_at <= p_now
+                 for no key update skip locked) as l;
+      if lapsed is not null then
+        perform hold_end(p_organization, p_event, lapsed, 'expired', 'seat_hold_expired', null, null, null, p_now,
+                         '{"reason": "ttl_expired"}');
+        select z.capacity - z.blocked - z.held - z.sold into free
+          from event_zones z
+         where z.organization_id = p_organization and z.event_id = p_event and z.zone_id = p_zones[item];
+      end if;
+    end if;
+    select coalesce(sum(h.quantity) filter (where h.created_at > p_now - interval '5 minutes'), 0) as granted,
+           coalesce(sum(h.quantity) filter (
+             where h.created_at > p_now - interval '5 minutes'
+               and not (h.status = 'cancelled' and h.ended_at <= h.created_at + interval '30 seconds')), 0) as rated,
+           min(h.created_at) filter (where h.created_at > p_now - interval '5 minutes') as first_at,
+           coalesce(sum(h.quantity) filter (where h.status = 'active' and h.expires_at > p_now), 0) as active,
+           coalesce(sum(h.quantity) filter (
+             where h.status = 'active' and h.expires_at > p_now and h.event_id = p_event), 0) as booked
+      into used
+      from seat_holds h
+     where h.organization_id = p_organization and h.user_id = p_users[item]
+       and h.created_at > p_now - interval '70 minutes';
+    from_ip := 0;
+    if p_holds_per_ip_max is not null then
+      select coalesce(sum(h.quantity), 0) into from_ip
+        from seat_holds h
+       where h.organization_id = p_organization and h.client_ip = p_ips[item] and h.status = 'active'
+         and h.expires_at > p_now;
+    end if;
+    verdict := case
+      when not zone.is_enabled then 'zone_not_found'
+      when not may_book(p_organization, p_users[item], p_roles[item], p_now, zone.access_mode, zone.membership_tier,
+                        zone.allowed_roles) then 'zone_access_denied'
+      when free < wanted then 'block_at_capacity'
+      when p_are_staff[item] then 'created'
+      when used.rated + wanted > 10 or used.granted + wanted > 40 then 'rate_limited'
+      when used.booked + wanted > p_seats_max then 'max_seats_exceeded'
+      when used.active + wanted > p_holds_max or from_ip + wanted > p_holds_per_ip_max then 'max_holds_exceeded'
+      else 'created'
+    end;
+    if verdict = 'rate_limited' then
+      held_until := used.first_at + interval '5 minutes';
+    elsif verdict = 'created' then
+      insert into seat_holds (id, organization_id, event_id, zone_id, user_id, quantity, source, client_ip, cart_token,
+                              created_at, initial_expires_at, expires_at, updated_at)
+      values (p_holds[item], p_organization, p_event, zone.zone_id, p_users[item], wanted, p_sources[item], p_ips[item],
+              p_carts[item], p_now, until, until, p_now);
+      version := zone_move(p_organization, p_event, zone.zone_id, wanted, 0, 'seat_reserved', array[p_holds[item]],
+                           array[wanted], until, array[p_users[item]], array[p_requests[item]], array[p_origins[item]],
+                           jsonb_build_object('source', p_sources[item]));
+      hold_id := p_holds[item];
+      held_until := until;
+    else
+      state := free::text;
+    end if;
+    return next;
+  end loop;
+end
+$$;
+
+-- Lock what holds point at, in the one order, and read the clock after that.
+create or replace function lock_holds(p_organization uuid, p_event uuid, p_holds uuid[]) returns timestamptz
+language plpgsql
+set search_path = public, pg_temp
+as $$
+begin
+  perform from event_seats s
+    where s.organization_id = p_organization and s.event_id = p_event
+      and s.seat_id in (select h.seat_id from seat_holds h
+                         where h.organization_id = p_organization and h.event_id = p_event and h.id = any (p_holds)
+                           and h.seat_id is not null)
+    order by s.ordinal
+      for no key update;
+  perform from seat_holds h
+    where h.organization_id = p_organization and h.event_id = p_event and h.id = any (p_holds) and h.seat_id is null
+    order by h.id
+      for no key update;
+  perform from event_zones z
+    where z.organization_id = p_organization and z.event_id = p_event
+      and z.zone_id in (select h.zone_id from seat_holds h
+                         where h.organization_id = p_organization and h.event_id = p_event and h.id = any (p_holds)
+                           and h.seat_id is null)
+    order by z.zone_id
+      for no key update;
+  return clock_timestamp();
+end
+$$;
+
+-- Give holds five minutes more, once, counted from their first end; never less than they had.
+create or replace function hold_extend(
+  p_organization uuid, p_event uuid, p_user uuid, p_holds uuid[], p_request uuid, p_origin uuid
+)
+returns table (hold_id uuid, verdict text, expires_at timestamptz, seat_id uuid, created_at timestamptz)
+language plpgsql
+security definer
+set lock_timeout = '500ms'
+set search_path = public, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  moment timestamptz;
+  is_suspended boolean;
+  by_number uuid[];
+  g record;
+begin
+  perform set_config('app.organization_id', p_organization::text, true);
+  moment := lock_holds(p_organization, p_event, p_holds);
+  -- Nobody knows when it will be: what is held lapses as it would have.
+  is_suspended := exists (select from events e
+                           where e.organization_id = p_organization and e.id = p_event and e.status = 'postponed'
+                             and e.rescheduled_at is null);
+  select array_agg(h.id order by h.id) into by_number
+    from seat_holds h
+   where h.organization_id = p_organization and h.event_id = p_event and h.id = any (p_holds) and h.seat_id is null
+     and h.user_id = p_user and h.status = 'active' and h.expires_at > moment and h.extended_count = 0
+     and not is_suspended;
+  return query
+  with judged as (
+    select h.id, h.seat_id, h.created_at, h.expires_at as old_end, h.extended_count,
+           greatest(h.expires_at, h.initial_expires_at + interval '5 minutes') as later,
+           case when h.user_id <> p_user then 'not_hold_owner'
+                when h.status <> 'active' or h.expires_at <= moment then 'holds_expired'
+                when is_suspended then 'event_not_available'
+                else 'extended' end as own
+      from seat_holds h
+     where h.organization_id = p_organization and h.event_id = p_event and h.id = any (p_holds)
+  ), win as (
+    select * from judged where own = 'extended' and extended_count = 0
+  ), hold as (
+    update seat_holds h
+       set expires_at = w.later, extended_count = 1, updated_at = moment
+      from win w
+     where h.organization_id = p_organization and h.id = w.id
+  ), seat as (
+    update event_seats s
+       set held_until = w.later, version = s.version + 1
+      from win w
+     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = w.seat_id and s.hold_id = w.id
+    returning s.seat_id, s.version, w.id, w.later
+  ), fact as (
+    insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
+    select p_organization, (select journal_number()), 'seat_hold_extended', p_event, seat_id, version, p_user, p_request,
+           p_origin, jsonb_build_object('hold_id', id, 'held_until', later)
+      from seat
+  )
+  select x.id, coalesce(j.own, 'hold_not_found'),
+         case when j.own = 'extended' then case when j.extended_count = 0 then j.later else j.old_end end end,
+         j.seat_id, j.created_at
+    from unnest(p_holds) as x (id)
+    left join judged j on j.id = x.id;
+  for g in select h.id, h.zone_id, h.quantity, h.expires_at
+             from seat_holds h
+            where h.organization_id = p_organization and h.id = any (by_number)
+            order by h.zone_id, h.id
+  loop
+    perform zone_move(p_organization, p_event, g.zone_id, 0, 0, 'seat_hold_extended', array[g.id], array[g.quantity],
+                      g.expires_at, array[p_user], array[p_request], array[p_origin], '{}');
+  end loop;
+end
+$$;
+
+-- Let holds go. Without a user anybody's, for those who may: why stands in the journal.
+create or replace function hold_release(
+  p_organization uuid, p_event uuid, p_user uuid, p_holds uuid[], p_actor uuid, p_request uuid, p_origin uuid, p_reason text
+)
+returns table (hold_id uuid, verdict text, seat_id uuid)
+language plpgsql
+security definer
+set lock_timeout = '500ms'
+set search_path = public, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  moment timestamptz;
+  live uuid[];
+  lapsed uuid[];
+begin
+  perform set_config('app.organization_id', p_organization::text, true);
+  moment := lock_holds(p_organization, p_event, p_holds);
+  select array_agg(h.id) filter (where h.expires_at > moment), array_agg(h.id) filter (where h.expires_at <= moment)
+    into live, lapsed
+    from seat_holds h
+   where h.organization_id = p_organization and h.event_id = p_event and h.id = any (p_holds) and h.status = 'active'
+     and (p_user is null or h.user_id = p_user);
+  if live is not null then
+    perform hold_end(p_organization, p_event, live, 'cancelled', 'seat_hold_released', p_actor, p_request, p_origin, moment,
+                     jsonb_build_object('reason', p_reason));
+  end if;
+  if lapsed is not null then
+    perform hold_end(p_organization, p_event, lapsed, 'expired', 'seat_hold_expired', null, p_request, null, moment,
+                     '{"reason": "ttl_expired"}');
+  end if;
+  return query
+  select x.id,
+         case when x.id = any (coalesce(live, '{}')) then 'released'
+              when h.id is null then 'hold_not_found'
+              when p_user is not null and h.user_id <> p_user then 'not_hold_owner'
+              else 'ended' end,
+         h.seat_id
+    from unnest(p_holds) as x (id)
+    left join seat_holds h on h.organization_id = p_organization and h.event_id = p_event and h.id = x.id;
+end
+$$;
+
+-- Make tickets of a basket, all of it or nothing. With the money taken a lapsed hold still counts as long as nobody else
+-- has its place: a new hold is made and converted in the same breath, so that the record tells what happened.
+create or replace function hold_convert(
+  p_organization uuid, p_event uuid, p_user uuid, p_holds uuid[], p_tickets uuid[], p_late_holds uuid[], p_order uuid,
+  p_is_paid boolean, p_request uuid, p_origin uuid
+) returns text
+language plpgsql
+security definer
+set lock_timeout = '500ms'
+set search_path = public, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  moment timestamptz;
+  status_now text;
+  known record;
+  rival uuid[];
+  final_holds uuid[];
+  z record;
+begin
+  perform set_config('app.organization_id', p_organization::text, true);
+  moment := lock_holds(p_organization, p_event, p_holds);
+  -- Shared, so that a cancellation that was told of is never followed by a ticket.
+  select case when e.status = 'postponed' and e.rescheduled_at is null then 'suspended' else e.status end into status_now
+    from events e where e.organization_id = p_organization and e.id = p_event for share;
+  if status_now is null then
+    return 'event_not_found';
+  end if;
+  if status_now in ('cancelled', 'archived', 'draft') then
+    return 'event_unavailable';
+  end if;
+  if status_now = 'suspended' then
+    return 'event_not_available';
+  end if;
+  select count(*) as n, sum(h.quantity) as items,
+         bool_and(h.status = 'active' and h.expires_at > moment) as are_live,
+         bool_and(h.status in ('expired', 'active')
+                  and (h.seat_id is null or s.status = 'available'
+                       or (s.status = 'held' and (s.hold_id = h.id or s.held_until <= moment)))) as are_free,
+         array_agg(h.id) filter (where h.status = 'active' and h.expires_at <= moment) as lapsed
+    into known
+    from seat_holds h
+    left join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = h.seat_id
+   where h.organization_id = p_organization and h.event_id = p_event and h.id = any (p_holds) and h.user_id = p_user;
+  if known.n <> cardinality(p_holds) or known.n = 0 then
+    return 'hold_not_found';
+  end if;
+  if not known.are_live then
+    -- Asked again: an order has what it was given, also where lapsed holds were made anew for it.
+    perform from (select h.zone_id, h.seat_id, sum(h.quantity) as n from seat_holds h
+                   where h.organization_id = p_organization and h.id = any (p_holds)
+                   group by h.zone_id, h.seat_id) as w
+      where w.n > (select count(*) from tickets t
+                    where t.organization_id = p_organization and t.user_id = p_user and t.event_id = p_event
+                      and t.order_id = p_order and t.zone_id = w.zone_id and t.seat_id is not distinct from w.seat_id);
+    if not found then
+      return 'already_converted';
+    end if;
+    if (p_is_paid and known.are_free) is not true then
+      return 'holds_expired';
+    end if;
+  end if;
+  assert known.items = cardinality(p_tickets), 'a ticket for each place';
+
+  final_holds := p_holds;
+  if not known.are_live then
+    assert cardinality(p_late_holds) = cardinality(p_holds), 'a new hold for each that may have lapsed';
+    -- Whoever else took a place meanwhile and let it lapse; and what of ours has lapsed and was not noticed yet.
+    select array_agg(s.hold_id) into rival
+      from seat_holds h
+      join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = h.seat_id
+     where h.organization_id = p_organization and h.id = any (p_holds) and s.status = 'held' and s.held_until <= moment;
+    select rival || array_agg(l.id) into rival
+      from (select o.id from seat_holds o
+             where o.organization_id = p_organization and o.event_id = p_event and o.seat_id is null
+               and o.status = 'active' and o.expires_at <= moment
+               and o.zone_id in (select h.zone_id from seat_holds h
+                                  where h.organization_id = p_organization and h.id = any (p_holds) and h.seat_id is null)
+               for no key update skip locked) as l;
+    perform hold_end(p_organization, p_event, coalesce(rival, '{}') || coalesce(known.lapsed, '{}'), 'expired',
+                     'seat_hold_expired', null, p_request, null, moment, '{"reason": "ttl_expired"}');
+    perform from seat_holds h
+       join event_zones z on z.organization_id = p_organization and z.event_id = p_event and z.zone_id = h.zone_id
+      where h.organization_id = p_organization and h.id = any (p_holds) and h.seat_id is null and h.status = 'expired'
+      group by z.zone_id, z.capacity, z.blocked, z.held, z.sold
+     having sum(h.quantity) > z.capacity - z.blocked - z.held - z.sold;
+    if found then
+      -- Nothing but lapsed holds was ended, which is right whatever comes of this.
+      return 'holds_expired';
+    end if;
+    with late as (
+      insert into seat_holds (id, organization_id, event_id, zone_id, seat_id, user_id, quantity, source, client_ip,
+                              cart_token, created_at, initial_expires_at, expires_at, updated_at)
+      select n.new_id, p_organization, p_event, h.zone_id, h.seat_id, p_user, h.quantity, 'late_payment', h.client_ip,
+             h.cart_token, moment, moment + interval '1 minute', moment + interval '1 minute', moment
+        from unnest(p_holds, p_late_holds) as n (old_id, new_id)
+        join seat_holds h on h.organization_id = p_organization and h.id = n.old_id
+       where h.status = 'expired'
+      returning id, seat_id
+    ), seat as (
+      update event_seats s
+         set status = 'held', hold_id = l.id, held_by = p_user, held_until = moment + interval '1 minute',
+             locked_at = moment, version = s.version + 1
+        from late l
+       where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = l.seat_id
+      returning s.seat_id, s.version, l.id
+    )
+    insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
+    select p_organization, (select journal_number()), 'seat_reserved', p_event, seat_id, version, p_user, p_request,
+           p_origin, jsonb_build_object('hold_id', id, 'held_until', moment + interval '1 minute', 'source', 'late_payment')
+      from seat;
+    for z in select h.id, h.zone_id, h.quantity from seat_holds h
+              where h.organization_id = p_organization and h.id = any (p_late_holds) and h.seat_id is null
+              order by h.zone_id, h.id
+    loop
+      perform zone_move(p_organization, p_event, z.zone_id, z.quantity, 0, 'seat_reserved', array[z.id], array[z.quantity],
+                        moment + interval '1 minute', array[p_user], array[p_request], array[p_origin],
+                        '{"source": "late_payment"}');
+    end loop;
+    select array_agg(case when h.status = 'active' then h.id else n.new_id end) into final_holds
+      from unnest(p_holds, p_late_holds) as n (old_id, new_id)
+      join seat_holds h on h.organization_id = p_organization and h.id = n.old_id;
+  end if;
+
+  with hold as (
+    update seat_holds h
+       set status = 'converted', ended_at = moment, updated_at = moment
+     where h.organization_id = p_organization and h.id = any (final_holds)
+    returning h.id, h.zone_id, h.seat_id, h.quantity
+  ), numbered as (
+    select h.*, i, row_number() over (order by h.id, i) as place
+      from hold h, generate_series(1, h.quantity) as i
+  ), ticket as (
+    insert into tickets (id, organization_id, event_id, zone_id, seat_id, hold_id, item, user_id, order_id, created_at)
+    select p_tickets[place], p_organization, p_event, zone_id, seat_id, id, i, p_user, p_order, moment from numbered
+    returning id, seat_id, hold_id
+  ), seat as (
+    update event_seats s
+       set status = 'sold', ticket_id = t.id, hold_id = null, held_by = null, held_until = null, locked_at = null,
+           version = s.version + 1
+      from ticket t
+     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = t.seat_id
+    returning s.seat_id, s.version, t.id, t.hold_id
+  )
+  insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
+  select p_organization, (select journal_number()), 'seat_sold', p_event, seat_id, version, p_user, p_request, p_origin,
+         jsonb_build_object('hold_id', hold_id, 'ticket_id', id, 'order_id', p_order)
+    from seat;
+  for z in select h.id, h.zone_id, h.quantity from seat_holds h
+            where h.organization_id = p_organization and h.id = any (final_holds) and h.seat_id is null
+            order by h.zone_id, h.id
+  loop
+    perform zone_move(p_organization, p_event, z.zone_id, -z.quantity, z.quantity, 'seat_sold', array[z.id],
+                      array[z.quantity], null, array[p_user], array[p_request], array[p_origin],
+                      jsonb_build_object('order_id', p_order));
+  end loop;
+  return 'sold';
+end
+$$;
+
+-- Tidy up to so many lapsed holds of one event away. Seats through their rows, and never waiting for one: whoever is there
+-- takes the lapsed hold over anyway.
+create or replace function hold_expire(p_organization uuid, p_event uuid, p_limit integer) returns integer
+language plpgsql
+security definer
+set search_path = public, pg_temp
+as $$
+declare
+  of_seats uuid[];
+  by_number uuid[];
+begin
+  perform set_config('app.organization_id', p_organization::text, true);
+  select array_agg(l.hold_id) into of_seats
+    from (select s.hold_id
+            from seat_holds h
+            join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = h.seat_id
+                              and s.hold_id = h.id
+           where h.organization_id = p_organization and h.event_id = p_event and h.seat_id is not null
+             and h.status = 'active' and h.expires_at <= clock_timestamp()
+           order by s.ordinal
+           limit p_limit
+             for no key update of s skip locked) as l;
+  select array_agg(l.id) into by_number
+    from (select h.id
+            from seat_holds h
+           where h.organization_id = p_organization and h.event_id = p_event and h.seat_id is null and h.status = 'active'
+             and h.expires_at <= clock_timestamp()
+           order by h.id
+           limit p_limit
+             for no key update skip locked) as l;
+  perform from event_zones z
+    where z.organization_id = p_organization and z.event_id = p_event
+      and z.zone_id in (select h.zone_id from seat_holds h
+                         where h.organization_id = p_organization and h.id = any (by_number))
+    order by z.zone_id
+      for no key update;
+  -- What was picked may have been extended or ended before it was locked: look again, now that nobody else can.
+  select array_agg(h.id) into of_seats
+    from seat_holds h
+    left join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = h.seat_id
+   where h.organization_id = p_organization and h.id = any (coalesce(of_seats, '{}') || coalesce(by_number, '{}'))
+     and h.status = 'active' and h.expires_at <= clock_timestamp() and (h.seat_id is null or s.hold_id = h.id);
+  if of_seats is null then
+    return 0;
+  end if;
+  return hold_end(p_organization, p_event, of_seats, 'expired', 'seat_hold_expired', null, null, null, clock_timestamp(),
+                  '{"reason": "ttl_expired"}');
+end
+$$;
+
+-- Take seats out of sale by hand, or put them back. A hold in the way ends; what is sold stays sold. What the event itself
+-- keeps out of sale stays out, whoever lets go of it.
+create or replace function seats_block(
+  p_organization uuid, p_event uuid, p_seats uuid[], p_is_block boolean, p_actor uuid, p_request uuid, p_origin uuid,
+  p_reason text
+)
+returns table (seat_id uuid, verdict text, version integer, was text, became text)
+language plpgsql
+security definer
+set lock_timeout = '500ms'
+set search_path = public, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  moment timestamptz;
+  held uuid[];
+  freed uuid[];
+  own jsonb;
+begin
+  perform set_config('app.organization_id', p_organization::text, true);
+  perform from event_seats s
+    where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (p_seats)
+    order by s.ordinal
+      for no key update;
+  moment := clock_timestamp();
+  if p_is_block then
+    select array_agg(s.hold_id), array_agg(s.seat_id) into held, freed
+      from event_seats s
+     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (p_seats) and s.status = 'held';
+    if held is not null then
+      perform hold_end(p_organization, p_event, array(select h.id from seat_holds h
+                         where h.organization_id = p_organization and h.id = any (held) and h.expires_at <= moment),
+                       'expired', 'seat_hold_expired', null, p_request, null, moment, '{"reason": "ttl_expired"}');
+      perform hold_end(p_organization, p_event, held, 'cancelled', 'seat_hold_released', p_actor, p_request, p_origin,
+                       moment, jsonb_build_object('reason', 'seat_blocked'));
+    end if;
+  else
+    select l.overrides -> 'blocked_seat_ids' into own
+      from event_layouts l
+     where l.organization_id = p_organization and l.event_id = p_event;
+  end if;
+  return query
+  with done as (
+    update event_seats s
+       set status = case when p_is_block or k.kept is not null then 'blocked' else 'available' end::seat_status,
+           blocked_by = case when p_is_block then 'staff' else k.kept end,
+           version = s.version + 1
+      from (select e.seat_id,
+                   case when coalesce(own, '[]') ? e.seat_id::text then 'layout'
+                        when not z.is_enabled or z.zone_type not in ('reserved_seating', 'vip_reserved') then 'zone' end
+                     as kept
+              from event_seats e
+              join event_zones z on z.organization_id = p_organization and z.event_id = p_event and z.zone_id = e.zone_id
+             where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = any (p_seats)) as k
+     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = k.seat_id
+       and case when p_is_block then s.status = 'available' else s.status = 'blocked' and s.blocked_by = 'staff' end
+    returning s.seat_id, s.version, s.status
+  ), fact as (
+    insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, reason, data)
+    select p_organization, (select journal_number()), case when p_is_block then 'seat_blocked' else 'seat_unblocked' end,
+           p_event, d.seat_id, d.version, p_actor, p_request, p_origin, p_reason,
+           jsonb_build_object('blocked_by', 'staff', 'status', d.status)
+      from done d
+  )
+  select x.id,
+         case when d.seat_id is not null then 'done'
+              when s.seat_id is null then 'seat_not_found'
+              when p_is_block and s.status = 'blocked' then 'blocked'
+              when not p_is_block and s.status <> 'blocked' then 'not_blocked'
+              when not p_is_block then 'blocked_by_layout'
+              else 'seat_not_available' end,
+         coalesce(d.version, s.version),
+         case when x.id = any (freed) then 'held' when p_is_block then 'available' else 'blocked' end,
+         d.status::text
+    from unnest(p_seats) as x (id)
+    left join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = x.id
+    left join done d on d.seat_id = x.id;
+end
+$$;
+
+-- Take a ticket back: its place can be sold again.
+create or replace function ticket_void(
+  p_organization uuid, p_event uuid, p_ticket uuid, p_actor uuid, p_request uuid, p_origin uuid, p_reason text
+) returns text
+language plpgsql
+security definer
+set lock_timeout = '500ms'
+set search_path = public, pg_temp
+as $$
+declare
+  found_ticket tickets;
+  moment timestamptz;
+begin
+  perform set_config('app.organization_id', p_organization::text, true);
+  select * into found_ticket from tickets t
+   where t.organization_id = p_organization and t.event_id = p_event and t.id = p_ticket;
+  if found_ticket.id is null then
+    return 'ticket_not_found';
+  end if;
+  perform from event_seats s
+    where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = found_ticket.seat_id
+      for no key update;
+  if found_ticket.seat_id is null then
+    perform from event_zones z
+      where z.organization_id = p_organization and z.event_id = p_event and z.zone_id = found_ticket.zone_id
+        for no key update;
+  end if;
+  moment := clock_timestamp();
+  update tickets t
+     set status = 'void', voided_at = moment
+   where t.organization_id = p_organization and t.id = p_ticket and t.status = 'valid';
+  if not found then
+    return 'ticket_void';
+  end if;
+  if found_ticket.seat_id is null then
+    perform zone_move(p_organization, p_event, found_ticket.zone_id, 0, -1, 'ticket_voided', array[found_ticket.hold_id],
+                      array[1], null, array[p_actor], array[p_request], array[p_origin],
+                      jsonb_build_object('ticket_id', p_ticket, 'reason', p_reason));
+  else
+    with seat as (
+      update event_seats s
+         set status = 'available', ticket_id = null, version = s.version + 1
+       where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = found_ticket.seat_id
+         and s.ticket_id = p_ticket
+      returning s.seat_id, s.version
+    )
+    insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, reason, data)
+    select p_organization, (select journal_number()), 'ticket_voided', p_event, seat_id, version, p_actor, p_request,
+           p_origin, p_reason, jsonb_build_object('ticket_id', p_ticket, 'hold_id', found_ticket.hold_id)
+      from seat;
+  end if;
+  return 'voided';
+end
+$$;
+
+-- Let up to so many active holds of an event go, whoever's they are: it was cancelled, or is not sold any more.
+create or replace function holds_release_all(
+  p_organization uuid, p_event uuid, p_limit integer, p_actor uuid, p_request uuid, p_reason text
+) returns integer
+language plpgsql
+security definer
+set lock_timeout = '500ms'
+set search_path = public, pg_temp
+as $$
+declare
+  picked uuid[];
+  moment timestamptz;
+begin
+  perform set_config('app.organization_id', p_organization::text, true);
+  select array_agg(l.id) into picked
+    from (select h.id from seat_holds h
+           where h.organization_id = p_organization and h.event_id = p_event and h.status = 'active'
+           order by h.expires_at
+           limit p_limit) as l;
+  if picked is null then
+    return 0;
+  end if;
+  moment := lock_holds(p_organization, p_event, picked);
+  return hold_end(p_organization, p_event,
+                  array(select h.id from seat_holds h where h.organization_id = p_organization and h.id = any (picked)
+                           and h.status = 'active' and h.expires_at <= moment),
+                  'expired', 'seat_hold_expired', null, p_request, null, moment, '{"reason": "ttl_expired"}')
+       + hold_end(p_organization, p_event, picked, 'cancelled', 'seat_hold_released', p_actor, p_request, null, moment,
+                  jsonb_build_object('reason', p_reason));
+end
+$$;
+
+-- Whoever is given a function must be able to make one, as long as it takes to give it. Only what is called from outside
+-- may be called by the application; the rest is for the registry itself.
+do $$
+declare
+  own regprocedure;
+  outer_ones constant text[] := array[
+    'inventory_add_seats', 'inventory_add_zones', 'inventory_lock_zones', 'inventory_remove', 'inventory_clear',
+    'inventory_change',
+    'reserve_batch', 'hold_extend', 'hold_release', 'hold_convert', 'hold_expire', 'holds_release_all', 'seats_block',
+    'ticket_void'];
+  inner_ones constant text[] := array[
+    'hold_rules', 'zone_move', 'hold_end', 'may_book', 'sale_refusal', 'reserve_zones', 'lock_holds'];
+begin
+  grant create on schema public to voelgoed_registry;
+  for own in select oid::regprocedure from pg_proc
+              where pronamespace = 'public'::regnamespace and proname = any (outer_ones || inner_ones)
+  loop
+    execute format('alter function %s owner to voelgoed_registry', own);
+    execute format('revoke all on function %s from public', own);
+  end loop;
+  revoke create on schema public from voelgoed_registry;
+  for own in select oid::regprocedure from pg_proc
+              where pronamespace = 'public'::regnamespace and proname = any (outer_ones)
+  loop
+    execute format('grant execute on function %s to voelgoed_app', own);
+  end loop;
+end
+$$;

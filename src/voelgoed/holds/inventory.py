@@ -237,6 +237,11 @@ async def is_touched(conn: Conn, organization_id: OrganizationId, event_id: UUID
     return await store.is_touched(conn, organization_id, event_id)
 
 
+async def has_history(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> bool:
+    """Whether anybody ever held or bought a place of the event."""
+    return await store.has_history(conn, organization_id, event_id)
+
+
 def laid_over(zones: Sequence[OfferedZone], there: Sequence[OfferedZone]) -> list[OfferedZone]:
     """Zones as they would be, with what is held and sold of those that are there."""
     taken = {zone.zone_id: zone.counts for zone in there}

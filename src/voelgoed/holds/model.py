@@ -1,10 +1,14 @@
-"""The places of an event, as values."""
+"""The places of an event and who holds them, as values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+from typing import Final, NamedTuple
 from uuid import UUID
 
+from voelgoed.ids import OrganizationId
+from voelgoed.journal.model import Origin
 from voelgoed.seating.model import Category, SeatId, ZoneId
 from voelgoed.seating.overlay import ZoneView
 
@@ -98,3 +102,139 @@ class SeatFilter:
 
     status: SeatStatus | None = None
     zone_id: UUID | None = None
+
+
+class SeatName(NamedTuple):
+    """What a seat is called: its zone, its row, its number."""
+
+    block_name: str
+    row: str
+    seat_number: str
+
+
+class HoldStatus(StrEnum):
+    """What became of a hold. An active one whose end has come is expired, whoever has noticed."""
+
+    ACTIVE = "active"
+    CONVERTED = "converted"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+class Source(StrEnum):
+    """Where a hold comes from, as far as a client may say so."""
+
+    WEB = "web"
+    SCANNER = "scanner"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """An exclusive claim for a time, on one seat or on so many places of a zone. `now` is the clock it was read by."""
+
+    id: UUID
+    organization_id: OrganizationId
+    event_id: UUID
+    zone_id: ZoneId
+    seat_id: SeatId | None
+    user_id: UUID
+    quantity: int
+    source: str
+    cart_token: str
+    created_at: datetime
+    initial_expires_at: datetime
+    expires_at: datetime
+    extended_count: int
+    status: HoldStatus
+    ended_at: datetime | None
+    now: datetime
+
+    @property
+    def is_active(self) -> bool:
+        return self.status is HoldStatus.ACTIVE and self.expires_at > self.now
+
+
+class Outcome(StrEnum):
+    """What is said to one item of an ask."""
+
+    CREATED = "created"
+    EXISTING = "existing"
+    REPEATED = "repeated"
+    SEAT_NOT_FOUND = "seat_not_found"
+    SEAT_HELD = "seat_held_by_another_user"
+    SEAT_NOT_AVAILABLE = "seat_not_available"
+    SEAT_GONE = "seat_no_longer_available"
+    ZONE_DENIED = "zone_access_denied"
+    GROUP_REFUSED = "group_refused"
+    BUSY = "busy"
+    AGAIN = "again"
+    ALONE = "alone"
+    KEY_REUSED = "idempotency_key_reused"
+    RATE_LIMITED = "rate_limited"
+    TOO_MANY_SEATS = "max_seats_exceeded"
+    TOO_MANY_WHEELCHAIRS = "max_wheelchair_seats_exceeded"
+    TOO_MANY_HOLDS = "max_holds_exceeded"
+    ZONE_NOT_FOUND = "zone_not_found"
+    FULL = "block_at_capacity"
+    EVENT_NOT_FOUND = "event_not_found"
+    EVENT_UNAVAILABLE = "event_unavailable"
+    EVENT_NOT_AVAILABLE = "event_not_available"
+    SALES_CLOSED = "event_sales_closed"
+
+
+GRANTED: Final = frozenset({Outcome.CREATED, Outcome.EXISTING, Outcome.REPEATED})
+LATER: Final = frozenset({Outcome.BUSY, Outcome.AGAIN})
+"""Somebody is at the seat at this very moment: the ask goes into the next batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing asked for: a seat, or so many places of a zone; and the id that its hold will have."""
+
+    hold_id: UUID
+    seat_id: UUID | None = None
+    zone_id: UUID | None = None
+    quantity: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What somebody asks to hold of an event: all of it, or nothing."""
+
+    organization_id: OrganizationId
+    event_id: UUID
+    user_id: UUID
+    role: str
+    is_staff: bool
+    items: tuple[Item, ...]
+    cart_token: str
+    source: str
+    request_id: UUID
+    origin: Origin
+    ip: str | None
+    key: str | None = None  # what the caller calls the ask, so that it has one effect
+    fingerprint: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What is said to one item. Of a refusal `until` is the end of the hold in the way, or when to come again."""
+
+    outcome: Outcome
+    hold_id: UUID | None = None
+    until: datetime | None = None
+    version: int | None = None
+    state: str | None = None
+    holder: UUID | None = None  # never told to anybody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is held of an event: active holds, those that have lapsed and stand there still, the next to lapse."""
+
+    organization: str
+    event: str
+    status: str
+    active: int
+    lapsed: int
+    next_lapse_at: datetime | None

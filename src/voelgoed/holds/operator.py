@@ -8,7 +8,7 @@ from uuid import UUID
 from voelgoed.accounts.model import Organization
 from voelgoed.events import lifecycle
 from voelgoed.events.model import OPERATOR, EventAtVenue, Order, Verb
-from voelgoed.holds import inventory
+from voelgoed.holds import inventory, usecases
 from voelgoed.seating.studio import Studio
 
 
@@ -22,4 +22,5 @@ async def move_event(studio: Studio, place: Organization, event_id: UUID, order:
         elif order.verb is not Verb.PUBLISH:
             await lifecycle.move(conn, place.id, event_id, order, by=OPERATOR)
         event, venue = await lifecycle.find_at_venue(conn, place.id, event_id)
+    await usecases.let_go(studio.db, event, by=OPERATOR)
     return EventAtVenue(event, venue)

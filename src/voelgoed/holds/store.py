@@ -1,6 +1,8 @@
 """The places' questions to the database. What writes them are functions of voelgoed_registry, called here."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from uuid import UUID
@@ -9,12 +11,27 @@ import asyncpg
 import msgspec
 
 from voelgoed.db import Conn, load_queries
-from voelgoed.holds.model import Counts, EventSeat, OfferedZone, SeatFilter, SeatStatus
+from voelgoed.holds.model import (
+    Ask,
+    Counts,
+    EventSeat,
+    Hold,
+    HoldStatus,
+    OfferedZone,
+    Outcome,
+    SeatFilter,
+    SeatName,
+    SeatStatus,
+    Standing,
+    Verdict,
+)
 from voelgoed.ids import OrganizationId
 from voelgoed.seating.model import AccessMode, Category, Pin, ZoneType
 from voelgoed.seating.overlay import PlaceKind, ZoneView
 
 Q = load_queries(Path(__file__).with_name("queries.sql"))
+Caller = Callable[..., Awaitable[list[asyncpg.Record]]]
+"""How a function of the registry is called: one statement that is a transaction by itself."""
 NOBODY = Counts(available=0, held=0, sold=0, blocked=0)
 
 
@@ -129,6 +146,129 @@ async def list_taken_seats(
 async def is_touched(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> bool:
     found: bool = await conn.fetchval(Q["is_touched"], organization_id, event_id)
     return found
+
+
+async def has_history(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> bool:
+    found: bool = await conn.fetchval(Q["has_history"], organization_id, event_id)
+    return found
+
+
+async def reserve_batch(call: Caller, batch: Sequence[Ask]) -> list[list[Verdict]]:
+    """Ask for holds of one event in one call; verdicts in the order of the asks and their items."""
+    rows = [(number, ask, item) for number, ask in enumerate(batch) for item in ask.items]
+    first, today = batch[0], datetime.now(UTC).date()
+    found = await call(
+        Q["reserve_batch"],
+        first.organization_id,
+        first.event_id,
+        [number for number, _, _ in rows],
+        [item.seat_id for _, _, item in rows],
+        [item.zone_id for _, _, item in rows],
+        [item.quantity for _, _, item in rows],
+        [ask.user_id for _, ask, _ in rows],
+        [item.hold_id for _, _, item in rows],
+        [ask.request_id for _, ask, _ in rows],
+        [ask.origin.id_on(ask.organization_id, today) for _, ask, _ in rows],
+        [ask.ip for _, ask, _ in rows],
+        [ask.cart_token for _, ask, _ in rows],
+        [ask.source for _, ask, _ in rows],
+        [ask.role for _, ask, _ in rows],
+        [ask.is_staff for _, ask, _ in rows],
+        [ask.key for _, ask, _ in rows],
+        [ask.fingerprint for _, ask, _ in rows],
+    )
+    verdicts: list[list[Verdict]] = [[] for _ in batch]
+    for item, verdict, hold_id, until, version, state, holder in sorted(found, key=itemgetter(0)):
+        number = rows[min(item, len(rows)) - 1][0]
+        said = Verdict(
+            outcome=Outcome(verdict), hold_id=hold_id, until=until, version=version, state=state, holder=holder
+        )
+        verdicts[number].append(said)
+    return verdicts
+
+
+async def find_holds(conn: Conn, organization_id: OrganizationId, ids: Sequence[UUID]) -> dict[UUID, Hold]:
+    return {row["id"]: _hold(row) for row in await conn.fetch(Q["find_holds"], organization_id, ids)}
+
+
+async def list_holds_of_user(
+    conn: Conn, organization_id: OrganizationId, user_id: UUID, event_id: UUID, limit: int
+) -> list[Hold]:
+    rows = await conn.fetch(Q["list_holds_of_user"], organization_id, user_id, event_id, limit)
+    return [_hold(row) for row in rows]
+
+
+async def list_holds_of_event(
+    conn: Conn, organization_id: OrganizationId, event_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
+) -> list[Hold]:
+    until, hold_id = after or (None, None)
+    rows = await conn.fetch(Q["list_holds_of_event"], organization_id, event_id, until, hold_id, limit)
+    return [_hold(row) for row in rows]
+
+
+async def extend_holds(call: Caller, *values: object) -> list[asyncpg.Record]:
+    return await call(Q["extend_holds"], *values)
+
+
+async def release_holds(call: Caller, *values: object) -> list[asyncpg.Record]:
+    return await call(Q["release_holds"], *values)
+
+
+async def convert_holds(call: Caller, *values: object) -> str:
+    said: str = (await call(Q["convert_holds"], *values))[0][0]
+    return said
+
+
+async def find_tickets(conn: Conn, organization_id: OrganizationId, ids: Sequence[UUID]) -> list[asyncpg.Record]:
+    return await conn.fetch(Q["find_tickets"], organization_id, ids)
+
+
+async def expire_holds(call: Caller, organization_id: OrganizationId, event_id: UUID, limit: int) -> int:
+    count: int = (await call(Q["expire_holds"], organization_id, event_id, limit))[0][0]
+    return count
+
+
+async def release_all_holds(call: Caller, *values: object) -> int:
+    count: int = (await call(Q["release_all_holds"], *values))[0][0]
+    return count
+
+
+async def block_seats(call: Caller, *values: object) -> list[asyncpg.Record]:
+    return await call(Q["block_seats"], *values)
+
+
+async def void_ticket(call: Caller, *values: object) -> str:
+    said: str = (await call(Q["void_ticket"], *values))[0][0]
+    return said
+
+
+async def list_lapsed_events(conn: Conn, limit: int) -> list[tuple[OrganizationId, UUID]]:
+    rows = await conn.fetch(Q["list_lapsed_events"], limit)
+    return [(OrganizationId(row["organization_id"]), row["event_id"]) for row in rows]
+
+
+async def list_events_to_release(conn: Conn, limit: int) -> list[tuple[OrganizationId, UUID, str]]:
+    rows = await conn.fetch(Q["list_events_to_release"], limit)
+    return [(OrganizationId(row["organization_id"]), row["event_id"], row["status"]) for row in rows]
+
+
+async def list_standing(conn: Conn, limit: int) -> list[Standing]:
+    return [Standing(**row) for row in await conn.fetch(Q["list_standing"], limit)]
+
+
+async def get_seat(conn: Conn, organization_id: OrganizationId, event_id: UUID, seat_id: UUID) -> asyncpg.Record | None:
+    return await conn.fetchrow(Q["get_seat"], organization_id, event_id, seat_id)
+
+
+async def name_seats(
+    conn: Conn, organization_id: OrganizationId, event_id: UUID, seat_ids: Sequence[UUID]
+) -> dict[UUID, SeatName]:
+    rows = await conn.fetch(Q["name_seats"], organization_id, event_id, seat_ids)
+    return {row["seat_id"]: SeatName(row["zone_name"], row["row_label"], row["label"]) for row in rows}
+
+
+def _hold(row: asyncpg.Record) -> Hold:
+    return Hold(**dict(row) | {"status": HoldStatus(row["status"])})
 
 
 def _zone(row: asyncpg.Record, seats: Counts) -> OfferedZone:

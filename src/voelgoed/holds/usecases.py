@@ -1,23 +1,32 @@
 """What an organization's people do to events that touches their places."""
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 from uuid import UUID
+
+import structlog
 
 from voelgoed.accounts.idempotency import Once
 from voelgoed.accounts.model import Call
 from voelgoed.accounts.permissions import Action, require
-from voelgoed.db import Conn
-from voelgoed.events import lifecycle, usecases as events
+from voelgoed.db import Conn, Database
+from voelgoed.errors import Busy, OutcomeUnknown
+from voelgoed.events import lifecycle, rules, usecases as events
 from voelgoed.events.catalogue import Catalogue
-from voelgoed.events.model import Change, EventAtVenue, NewEvent, Order, Status, Teller, Verb
-from voelgoed.holds import inventory
+from voelgoed.events.model import Change, Event, EventAtVenue, NewEvent, Order, SaleState, Status, Teller, Verb
+from voelgoed.events.refusals import EventInUse
+from voelgoed.holds import inventory, registry
 from voelgoed.ids import OrganizationId
 from voelgoed.journal.recording import record
 from voelgoed.seating import halls
 from voelgoed.seating.model import Pin
 from voelgoed.seating.offer import changed_words
 from voelgoed.seating.studio import Studio
+
+log = structlog.get_logger(__name__)
+
+OUTSIDE_THE_SALE: Final = frozenset({SaleState.NOT_YET, SaleState.OVER})
 
 
 async def create_event(
@@ -38,20 +47,21 @@ async def create_event(
 
 
 async def update_event(
-    studio: Studio, catalogue: Catalogue, call: Call, event_id: UUID, changed: Mapping[str, Any], *, version: int | None
+    studio: Studio, catalogue: Catalogue, call: Call, event_id: UUID, fields: Mapping[str, Any], *, version: int | None
 ) -> EventAtVenue:
-    """Change an event; its places follow its capacity, or refuse."""
-    if not changed.keys() & {"capacity", "venue_id"}:
-        return await events.update_event(studio.db, catalogue, call, event_id, changed, version=version)
-    return await events.update_event(
+    """Change an event; its places follow its capacity, or refuse. What it no longer sells is held by nobody."""
+    touches_places = bool(fields.keys() & {"capacity", "venue_id"})
+    changed = await events.update_event(
         studio.db,
         catalogue,
         call,
         event_id,
-        changed,
+        fields,
         version=version,
-        beside=_following(call.organization_id, event_id),
+        beside=_following(call.organization_id, event_id) if touches_places else events.ALONE,
     )
+    await let_go(studio.db, changed.event, by=Teller.of(call))
+    return changed
 
 
 async def change_venue(
@@ -82,11 +92,13 @@ async def change_venue(
 async def delete_event(
     studio: Studio, catalogue: Catalogue, call: Call, event_id: UUID, *, version: int | None
 ) -> None:
-    """Delete a draft, with what is left of a publication that was broken off."""
+    """Delete a draft, with what is left of a publication that was broken off. What was held once stays on record."""
     require(call.actor, Action.SCHEDULE_EVENTS)
     async with studio.db.transaction(call.organization_id) as conn:
         row = await halls.find(conn, call.organization_id, event_id)
         event = await lifecycle.lock(conn, call.organization_id, event_id, version=version)
+        if await inventory.has_history(conn, call.organization_id, event_id):
+            raise EventInUse(status=event.status)
     if event.status is Status.DRAFT and row and row.making:
         await inventory.sweep(studio.db, call.organization_id, event_id)
     await events.delete_event(studio.db, catalogue, call, event_id, version=version)
@@ -109,11 +121,31 @@ async def carry_out(
             async with studio.db.transaction(organization_id) as conn:
                 done = await inventory.unpublish(conn, organization_id, event_id, order, by=by)
         case _:
-            return await events.carry_out(studio.db, catalogue, organization_id, event_id, order, by=by)
+            moved = await events.carry_out(studio.db, catalogue, organization_id, event_id, order, by=by)
+            await let_go(studio.db, moved.event, by=by)
+            return moved
     await catalogue.announce(lifecycle.kind_of(order.verb), done)
     async with studio.db.transaction(organization_id) as conn:
         event, venue = await lifecycle.find_at_venue(conn, organization_id, event_id)
     return EventAtVenue(event, venue)
+
+
+async def let_go(db: Database, event: Event, *, by: Teller) -> None:
+    """After a change was committed: when it is not the time of its sale any more, nobody holds anything of it.
+
+    Afterwards, not before: whoever was given a hold meanwhile is found as well. What is left, because there is much of
+    it, because somebody is at a row of it or because this process ends here, the reaper lets go within seconds.
+    """
+    if event.status in (Status.CANCELLED, Status.ARCHIVED, Status.ENDED):
+        reason = f"event_{event.status}"
+    elif event.status in inventory.MATERIALISED and rules.sale_state(event, datetime.now(UTC)) in OUTSIDE_THE_SALE:
+        reason = "outside_sale"
+    else:
+        return
+    try:
+        await registry.release_all(db, event.organization_id, event.id, by=by, reason=reason)
+    except (Busy, OutcomeUnknown) as failed:  # the change itself is done, and must not be answered as if it were not
+        log.warning("seat_holds_not_released_yet", event_id=str(event.id), error=type(failed).__name__)
 
 
 def _following(organization_id: OrganizationId, event_id: UUID) -> events.Beside:

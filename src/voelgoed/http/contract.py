@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -98,30 +99,35 @@ def _responses(refusals: Iterable[type[DomainError]], there: Mapping[str, Any]) 
 
 def _hot_operation(hot: HotRoute, schemas: dict[str, Any]) -> dict[str, Any]:
     """A hot route as the document shows it; its shapes come from the very types that read and write it."""
-    answer = TypeAdapter(hot.answers).json_schema(ref_template=REF.replace("{name}", "{model}"))
-    schemas.update(answer.pop("$defs", {}))
-    title = hot.answers.__name__.replace("[", "_").replace("]", "_")
-    schemas[title] = answer
+    success: dict[str, Any] = {"description": "Successful Response"}
+    if hot.answers:
+        answer = TypeAdapter(hot.answers).json_schema(ref_template=REF.replace("{name}", "{model}"))
+        schemas.update(answer.pop("$defs", {}))
+        title = hot.answers.__name__.replace("[", "_").replace("]", "_")
+        schemas[title] = answer
+        success["content"] = {"application/json": {"schema": {"$ref": REF.format(name=title)}}}
     operation: dict[str, Any] = {
         "tags": [hot.tag],
         "summary": hot.endpoint.__name__.replace("_", " ").capitalize(),
         "description": hot.endpoint.__doc__,
         "operationId": f"{hot.endpoint.__name__}_{hot.method.lower()}",
         "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
+            for name in re.findall(r"{(\w+)}", hot.path)
+        ]
+        + [
             {"name": name, "in": "header", "required": False, "schema": dict(schema)}
             for name, schema in hot.headers.items()
         ],
-        "responses": {
-            str(hot.status): {
-                "description": "Successful Response",
-                "content": {"application/json": {"schema": {"$ref": REF.format(name=title)}}},
-            }
-        },
+        "responses": {str(status): success for status in (hot.status, *hot.also)},
     }
     if hot.asks:
         (schema,), parts = msgspec.json.schema_components([hot.asks], ref_template=REF)
         schemas.update(parts)
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        operation["requestBody"] = {
+            "required": not hot.is_body_optional,
+            "content": {"application/json": {"schema": schema}},
+        }
     return operation
 
 

@@ -22,6 +22,7 @@ from voelgoed.http.routes import (
     events,
     feed,
     health,
+    holds,
     layouts,
     me,
     members,
@@ -47,6 +48,7 @@ ROUTERS = (
     pricing_rules.router,
     seating_policy.router,
     seating.router,
+    holds.router,
     audit.router,
     platform.router,
 )

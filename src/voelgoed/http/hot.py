@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from voelgoed.http.context import Context
 from voelgoed.http.edge import Whole
-from voelgoed.http.routes import auth
+from voelgoed.http.routes import auth, holds
 from voelgoed.http.routes.auth import GuestAsk, SessionView
+from voelgoed.http.routes.holds import HoldsAsk, HoldView, PlacesAsk, ReserveAsk
 from voelgoed.http.shapes import Data
 
 
@@ -24,8 +25,10 @@ class HotRoute:
     tag: str
     status: int
     asks: type | None
-    answers: type
+    answers: type | None
     headers: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    also: tuple[int, ...] = ()
+    is_body_optional: bool = False
 
 
 HOT = (
@@ -38,5 +41,47 @@ HOT = (
         asks=GuestAsk,
         answers=Data[SessionView],
         headers={"X-Session": {"type": "string", "enum": ["cookie"]}},
+    ),
+    HotRoute(
+        method="POST",
+        path="/api/events/{event_id}/seats/{seat_id}/reserve",
+        endpoint=holds.reserve_seat,
+        tag="holds",
+        status=201,
+        asks=ReserveAsk,
+        answers=Data[HoldView],
+        also=(200,),
+        is_body_optional=True,
+    ),
+    HotRoute(
+        method="POST",
+        path="/api/events/{event_id}/holds",
+        endpoint=holds.reserve_seats,
+        tag="holds",
+        status=201,
+        asks=HoldsAsk,
+        answers=Data[list[HoldView]],
+        also=(200,),
+        headers={"Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": 200}},
+    ),
+    HotRoute(
+        method="POST",
+        path="/api/events/{event_id}/zones/{zone_id}/reserve",
+        endpoint=holds.reserve_places,
+        tag="holds",
+        status=201,
+        asks=PlacesAsk,
+        answers=Data[HoldView],
+        also=(200,),
+        headers={"Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": 200}},
+    ),
+    HotRoute(
+        method="DELETE",
+        path="/api/holds/{hold_id}",
+        endpoint=holds.release_hold,
+        tag="holds",
+        status=204,
+        asks=None,
+        answers=None,
     ),
 )

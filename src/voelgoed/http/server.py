@@ -30,6 +30,7 @@ LISTENING_WAIT_S = 5.0
 LAST_BYTES_S = 0.25
 IDLE_PACE_S = 0.01
 MINUTE_S = 60.0
+REFUSALS_S = 0.25
 OPEN_FILES = Path("/proc/self/fd")
 
 
@@ -63,7 +64,10 @@ def loops(services: Services) -> Sequence[Loop]:
     async def flush_sessions() -> None:
         await services.sessions.flush()
 
-    return [Loop(name="session_flush", tick=flush_sessions, pace_s=MINUTE_S)]
+    return [
+        Loop(name="session_flush", tick=flush_sessions, pace_s=MINUTE_S),
+        Loop(name="refusal_flush", tick=services.failures.flush, pace_s=REFUSALS_S),
+    ]
 
 
 async def serve(

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 import structlog
 
 from voelgoed.config import Settings
+from voelgoed.events.model import CLOCK
+from voelgoed.holds import registry
 from voelgoed.jobs.reactions import Reactor
 from voelgoed.jobs.runner import Runner
 from voelgoed.journal import partitions
@@ -16,6 +18,12 @@ from voelgoed.wiring import Services, open_services
 log = structlog.get_logger(__name__)
 
 HOUR_S = 3600.0
+REAP_S = 2.0
+
+
+async def reap(services: Services) -> None:
+    """Tidy lapsed holds away."""
+    await registry.reap(services.db, by=CLOCK)
 
 
 def loops(services: Services) -> Sequence[Loop]:
@@ -23,6 +31,7 @@ def loops(services: Services) -> Sequence[Loop]:
     reactor = Reactor(services.db)
     return [
         Loop(name="journal_partitions", tick=lambda: partitions.keep_ahead(services.db), pace_s=6 * HOUR_S),
+        Loop(name="reap_holds", tick=lambda: reap(services), pace_s=REAP_S),
         Loop(name="follow_reactions", tick=reactor.tick, pace_s=1.0),
     ]
 

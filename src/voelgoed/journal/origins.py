@@ -1,17 +1,42 @@
 """Where facts came from is kept for a time, then emptied: a fact stays true without anybody's address."""
 
-from datetime import timedelta
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import structlog
+from cachetools import LRUCache
 
 from voelgoed.db import Database
+from voelgoed.ids import OrganizationId
 from voelgoed.journal import store
+from voelgoed.journal.model import Origin
 
 log = structlog.get_logger(__name__)
 
 KEPT = timedelta(days=90)
 BATCH_ROWS = 1_000
 BATCHES_MAX = 100
+_WRITTEN: LRUCache[UUID, bool] = LRUCache(200_000)
+"""What this process has written of late; only to spare writing it again."""
+
+
+async def remember(db: Database, organization_id: OrganizationId, seen: Iterable[Origin]) -> None:
+    """Write down where facts come from that others record: once for each, as far as this process remembers."""
+    today = datetime.now(UTC).date()
+    found = {origin.id_on(organization_id, today): origin for origin in seen}
+    new = {origin_id: origin for origin_id, origin in found.items() if origin_id not in _WRITTEN}
+    if not new:
+        return
+    async with db.transaction(organization_id) as conn:
+        await store.add_origins(conn, organization_id, new)
+    _WRITTEN.update(dict.fromkeys(new, True))
+
+
+async def remember_one(db: Database, organization_id: OrganizationId, seen: Origin) -> UUID:
+    """The same for one, and the id it has today."""
+    await remember(db, organization_id, (seen,))
+    return seen.id_on(organization_id, datetime.now(UTC).date())
 
 
 async def purge(db: Database) -> int:

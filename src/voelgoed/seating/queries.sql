@@ -227,7 +227,7 @@ select id, organization_id, event_id, layout_id, layout_version, overrides, vers
  where organization_id = $1 and event_id = $2;
 
 -- name: get_event_pin
-select layout_id, layout_version, coalesce(overrides -> 'seating_overrides', '{}') as seating_overrides
+select layout_id, layout_version, seating_overrides
   from event_layouts
  where organization_id = $1 and event_id = $2;
 

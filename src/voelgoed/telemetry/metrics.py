@@ -88,6 +88,33 @@ LAYOUT_LOAD_SECONDS = Histogram(
     registry=REGISTRY,
     buckets=SECONDS,
 )
+HOLD_ASKS = _counter("seating_hold_asks_total", "Asks for holds, by what was said to them", "outcome")
+HOLD_SECONDS = Histogram(
+    "seating_hold_seconds",
+    "From an ask for a hold to what is said to it",
+    namespace=PREFIX,
+    registry=REGISTRY,
+    buckets=SECONDS,
+)
+HOLD_ENDS = _counter(
+    "seating_hold_ends_total", "What became of holds, by how: extended, released, expired...", "outcome"
+)
+LANE_SHED = _counter("lane_shed_total", "Asks refused at once because too many were waiting")
+LANE_BATCH_ASKS = Histogram(
+    "lane_batch_asks",
+    "Asks in one batch",
+    namespace=PREFIX,
+    registry=REGISTRY,
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
+)
+LANE_BATCH_SECONDS = Histogram(
+    "lane_batch_seconds", "One batch, from call to commit", namespace=PREFIX, registry=REGISTRY, buckets=SECONDS
+)
+REAPER_RUNS = _counter("reaper_runs_total", "Runs of the reaper, by outcome", "outcome")
+REAPER_HOLDS = _counter("reaper_holds_total", "Lapsed holds that the reaper has tidied away")
+REAPER_SECONDS = Histogram(
+    "reaper_seconds", "One run of the reaper", namespace=PREFIX, registry=REGISTRY, buckets=SECONDS
+)
 DB_ACQUIRED = _counter("db_connections_acquired_total", "Connections taken from the pool")
 DB_BUSY = _counter("db_busy_total", "Work refused because the database did not take it in time")
 

@@ -1341,6 +1341,126 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/events/{event_id}/holds/mine": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Own Holds
+         * @description What the caller holds of an event now.
+         */
+        get: operations["list_own_holds_api_events__event_id__holds_mine_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/holds/{hold_id}/extend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Extend Hold
+         * @description Five minutes more, once for each hold; asked again it stays as it is.
+         */
+        post: operations["extend_hold_api_holds__hold_id__extend_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/events/{event_id}/seats/{seat_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Event Seat
+         * @description One seat as it stands now, and whether it is the caller's.
+         */
+        get: operations["get_event_seat_api_events__event_id__seats__seat_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/events/{event_id}/holds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Event Holds
+         * @description Everybody's holds of an event, the next to lapse first.
+         */
+        get: operations["list_event_holds_api_admin_events__event_id__holds_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/events/{event_id}/seats/block": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Block Seats
+         * @description Take seats out of sale by hand. Who holds one loses it; what is sold stays sold.
+         */
+        post: operations["block_seats_api_admin_events__event_id__seats_block_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/events/{event_id}/seats/unblock": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Unblock Seats
+         * @description Put seats back on sale that somebody took out by hand; what the event keeps out stays out.
+         */
+        post: operations["unblock_seats_api_admin_events__event_id__seats_unblock_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/audit": {
         parameters: {
             query?: never;
@@ -1565,6 +1685,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/events/{event_id}/seats/{seat_id}/reserve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reserve seat
+         * @description Hold a seat for a time. Who holds it already gets the same hold again, and no more time.
+         */
+        post: operations["reserve_seat_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/events/{event_id}/holds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reserve seats
+         * @description Hold several seats, all of them or none; of a refusal `details.seats` says which and why.
+         */
+        post: operations["reserve_seats_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/events/{event_id}/zones/{zone_id}/reserve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reserve places
+         * @description Hold so many places of a zone where nobody chooses a seat.
+         */
+        post: operations["reserve_places_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/holds/{hold_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Release hold
+         * @description Let a hold go; what has ended already is let go.
+         */
+        delete: operations["release_hold_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1711,6 +1911,29 @@ export interface components {
          */
         Availability: "available" | "held" | "sold_out" | "closed";
         /**
+         * BlockBody
+         * @description Which seats, and why.
+         */
+        BlockBody: {
+            /** Seat Ids */
+            seat_ids: string[];
+            /** Reason */
+            reason?: string | null;
+        };
+        /**
+         * BlockedSeat
+         * @description What was said to one seat: `done`, or why not.
+         */
+        BlockedSeat: {
+            /**
+             * Seat Id
+             * Format: uuid
+             */
+            seat_id: string;
+            /** Outcome */
+            outcome: string;
+        };
+        /**
          * BookingRules
          * @description What a buyer should know before choosing.
          */
@@ -1795,6 +2018,10 @@ export interface components {
         Data_GateView_: {
             data: components["schemas"]["GateView"];
         };
+        /** Data[HoldView] */
+        Data_HoldView_: {
+            data: components["schemas"]["HoldView"];
+        };
         /** Data[MemberView] */
         Data_MemberView_: {
             data: components["schemas"]["MemberView"];
@@ -1827,6 +2054,10 @@ export interface components {
         Data_PricingRuleView_: {
             data: components["schemas"]["PricingRuleView"];
         };
+        /** Data[SeatDetailView] */
+        Data_SeatDetailView_: {
+            data: components["schemas"]["SeatDetailView"];
+        };
         /** Data[SeatingPolicyView] */
         Data_SeatingPolicyView_: {
             data: components["schemas"]["SeatingPolicyView"];
@@ -1858,6 +2089,16 @@ export interface components {
         /** Data[VersionView] */
         Data_VersionView_: {
             data: components["schemas"]["VersionView"];
+        };
+        /** Data[list[BlockedSeat]] */
+        Data_list_BlockedSeat__: {
+            /** Data */
+            data: components["schemas"]["BlockedSeat"][];
+        };
+        /** Data[list[HoldView]] */
+        Data_list_HoldView__: {
+            /** Data */
+            data: components["schemas"]["HoldView"][];
         };
         /** Data[list[PinnedEventView]] */
         Data_list_PinnedEventView__: {
@@ -2361,6 +2602,60 @@ export interface components {
             status: "ok";
         };
         /**
+         * HoldStatus
+         * @description What became of a hold. An active one whose end has come is expired, whoever has noticed.
+         * @enum {string}
+         */
+        HoldStatus: "active" | "converted" | "expired" | "cancelled";
+        /**
+         * HoldView
+         * @description A hold, to its owner. It lasts until `held_until`; count down from `expires_in_seconds`, not from a clock.
+         */
+        HoldView: {
+            /**
+             * Hold Id
+             * Format: uuid
+             */
+            hold_id: string;
+            /**
+             * Event Id
+             * Format: uuid
+             */
+            event_id: string;
+            /** Seat Id */
+            seat_id: string | null;
+            /**
+             * Zone Id
+             * Format: uuid
+             */
+            zone_id: string;
+            /** Block Name */
+            block_name: string | null;
+            /** Row */
+            row: string | null;
+            /** Seat Number */
+            seat_number: string | null;
+            /** Quantity */
+            quantity: number;
+            /** Status */
+            status: string;
+            /**
+             * Held Until
+             * Format: date-time
+             */
+            held_until: string;
+            /** Held Until Unix */
+            held_until_unix: number;
+            /** Expires In Seconds */
+            expires_in_seconds: number;
+            /** Can Extend */
+            can_extend: boolean;
+            /** Cart Token */
+            cart_token: string;
+            /** Message */
+            message: string;
+        };
+        /**
          * InterventionBody
          * @description Why, and for a tenant_manager on whose word.
          */
@@ -2483,6 +2778,13 @@ export interface components {
         Listed_SeatView_: {
             /** Data */
             data: components["schemas"]["SeatView"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Listed[StaffHoldView] */
+        Listed_StaffHoldView_: {
+            /** Data */
+            data: components["schemas"]["StaffHoldView"][];
             /** Next Cursor */
             next_cursor: string | null;
         };
@@ -3502,6 +3804,38 @@ export interface components {
             seats: components["schemas"]["SeatChangeView"][];
         };
         /**
+         * SeatDetailView
+         * @description A seat of an event. Whose hold is in the way is nobody's business; how long it lasts may be known.
+         */
+        SeatDetailView: {
+            /**
+             * Seat Id
+             * Format: uuid
+             */
+            seat_id: string;
+            /** Ordinal */
+            ordinal: number;
+            /**
+             * Zone Id
+             * Format: uuid
+             */
+            zone_id: string;
+            /** Block Name */
+            block_name: string;
+            /** Row */
+            row: string;
+            /** Seat Number */
+            seat_number: string;
+            category: components["schemas"]["Category"];
+            status: components["schemas"]["SeatStatus"];
+            /** Version */
+            version: number;
+            /** Expires In Seconds */
+            expires_in_seconds: number | null;
+            /** Own Hold Id */
+            own_hold_id: string | null;
+        };
+        /**
          * SeatScheme
          * @description How the seats of a row are counted, from the left as one sits.
          *
@@ -3731,6 +4065,48 @@ export interface components {
              * @default []
              */
             shapes: components["schemas"]["Shape"][];
+        };
+        /**
+         * StaffHoldView
+         * @description A hold, to those who run the event.
+         */
+        StaffHoldView: {
+            /**
+             * Hold Id
+             * Format: uuid
+             */
+            hold_id: string;
+            /** Seat Id */
+            seat_id: string | null;
+            /**
+             * Zone Id
+             * Format: uuid
+             */
+            zone_id: string;
+            /** Quantity */
+            quantity: number;
+            /**
+             * User Id
+             * Format: uuid
+             */
+            user_id: string;
+            /** Source */
+            source: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Held Until
+             * Format: date-time
+             */
+            held_until: string;
+            /** Expires In Seconds */
+            expires_in_seconds: number;
+            /** Extended */
+            extended: boolean;
+            status: components["schemas"]["HoldStatus"];
         };
         /**
          * Status
@@ -4107,7 +4483,7 @@ export interface components {
              * Error
              * @enum {string}
              */
-            error: "api_key_invalid" | "api_key_not_found" | "approval_required" | "body_too_large" | "body_too_slow" | "busy" | "capacity_exceeded" | "consent_needed" | "credentials_wrong" | "csrf_failed" | "cursor_invalid" | "email_taken" | "event_changed" | "event_in_use" | "event_move_refused" | "event_not_found" | "event_slug_taken" | "event_times_invalid" | "field_denied" | "field_locked" | "gate_changed" | "gate_code_taken" | "gate_not_found" | "idempotency_key_reused" | "internal_error" | "invalid_request" | "last_owner" | "layout_invalid" | "layout_move_refused" | "layout_not_active" | "layout_not_found" | "layout_of_other_venue" | "layout_spec_invalid" | "layout_too_large" | "member_not_found" | "membership_exists" | "membership_invalid" | "membership_not_found" | "method_not_allowed" | "not_found" | "organization_invalid" | "organization_not_found" | "organization_suspended" | "outcome_unknown" | "password_refused" | "permission_denied" | "policy_changed" | "policy_field_locked" | "policy_invalid" | "pricing_rule_changed" | "pricing_rule_in_use" | "pricing_rule_invalid" | "pricing_rule_not_found" | "pricing_rules_full" | "rate_limited" | "reason_needed" | "replacement_invalid" | "role_change_refused" | "seating_changed" | "seating_in_use" | "seating_invalid" | "seating_locked" | "session_not_found" | "settings_invalid" | "slug_taken" | "timezone_unknown" | "token_invalid" | "too_many_streams" | "unauthorized" | "venue_changed" | "venue_in_use" | "venue_not_found" | "venue_slug_taken";
+            error: "api_key_invalid" | "api_key_not_found" | "approval_required" | "block_at_capacity" | "body_too_large" | "body_too_slow" | "busy" | "capacity_exceeded" | "consent_needed" | "credentials_wrong" | "csrf_failed" | "cursor_invalid" | "email_taken" | "event_changed" | "event_in_use" | "event_move_refused" | "event_not_available" | "event_not_found" | "event_sales_closed" | "event_slug_taken" | "event_times_invalid" | "event_unavailable" | "field_denied" | "field_locked" | "gate_changed" | "gate_code_taken" | "gate_not_found" | "hold_not_found" | "holds_expired" | "idempotency_key_reused" | "internal_error" | "invalid_request" | "last_owner" | "layout_invalid" | "layout_move_refused" | "layout_not_active" | "layout_not_found" | "layout_of_other_venue" | "layout_spec_invalid" | "layout_too_large" | "max_holds_exceeded" | "max_seats_exceeded" | "max_wheelchair_seats_exceeded" | "member_not_found" | "membership_exists" | "membership_invalid" | "membership_not_found" | "method_not_allowed" | "not_found" | "not_hold_owner" | "organization_invalid" | "organization_not_found" | "organization_suspended" | "outcome_unknown" | "password_refused" | "permission_denied" | "policy_changed" | "policy_field_locked" | "policy_invalid" | "pricing_rule_changed" | "pricing_rule_in_use" | "pricing_rule_invalid" | "pricing_rule_not_found" | "pricing_rules_full" | "rate_limited" | "reason_needed" | "replacement_invalid" | "role_change_refused" | "seat_held_by_another_user" | "seat_no_longer_available" | "seat_not_available" | "seat_not_found" | "seat_reservation_failed" | "seating_changed" | "seating_in_use" | "seating_invalid" | "seating_locked" | "seats_refused" | "session_not_found" | "settings_invalid" | "slug_taken" | "timezone_unknown" | "token_invalid" | "too_many_streams" | "unauthorized" | "venue_changed" | "venue_in_use" | "venue_not_found" | "venue_slug_taken" | "zone_access_denied" | "zone_not_found";
             /** Message */
             message: string;
             /** Details */
@@ -4130,6 +4506,44 @@ export interface components {
              * @enum {unknown}
              */
             locale: "af" | "en";
+        };
+        /**
+         * ReserveAsk
+         * @description Where the ask comes from, and for which basket; both may be left out.
+         */
+        ReserveAsk: {
+            /** @default web */
+            source: components["schemas"]["Source"];
+            /** @default null */
+            cart_token: string | null;
+        };
+        /**
+         * Source
+         * @description Where a hold comes from, as far as a client may say so.
+         * @enum {unknown}
+         */
+        Source: "scanner" | "web";
+        /**
+         * HoldsAsk
+         * @description Seats to be held together: all of them, or none.
+         */
+        HoldsAsk: {
+            seat_ids: string[];
+            /** @default web */
+            source: components["schemas"]["Source"];
+            /** @default null */
+            cart_token: string | null;
+        };
+        /**
+         * PlacesAsk
+         * @description How many places.
+         */
+        PlacesAsk: {
+            quantity: number;
+            /** @default web */
+            source: components["schemas"]["Source"];
+            /** @default null */
+            cart_token: string | null;
         };
     };
     responses: never;
@@ -10410,6 +10824,447 @@ export interface operations {
             };
         };
     };
+    list_own_holds_api_events__event_id__holds_mine_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_list_HoldView__"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    extend_hold_api_holds__hold_id__extend_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                hold_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_HoldView_"];
+                };
+            };
+            /** @description `body_too_slow`, `event_not_available`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `not_hold_owner`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `hold_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `holds_expired` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_event_seat_api_events__event_id__seats__seat_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                event_id: string;
+                seat_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_SeatDetailView_"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `seat_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_event_holds_api_admin_events__event_id__holds_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listed_StaffHoldView_"];
+                };
+            };
+            /** @description `cursor_invalid`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    block_seats_api_admin_events__event_id__seats_block_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BlockBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_list_BlockedSeat__"];
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `seat_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unblock_seats_api_admin_events__event_id__seats_unblock_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BlockBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_list_BlockedSeat__"];
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `seat_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     search_audit_api_admin_audit_get: {
         parameters: {
             query?: {
@@ -11315,6 +12170,425 @@ export interface operations {
             };
             /** @description `rate_limited` */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reserve_seat_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                event_id: string;
+                seat_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ReserveAsk"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_HoldView_"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_HoldView_"];
+                };
+            };
+            /** @description `body_too_slow`, `event_not_available`, `event_sales_closed`, `event_unavailable`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied`, `zone_access_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found`, `seat_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `max_holds_exceeded`, `max_seats_exceeded`, `max_wheelchair_seats_exceeded`, `seat_held_by_another_user`, `seat_no_longer_available`, `seat_not_available` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown`, `seat_reservation_failed` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reserve_seats_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HoldsAsk"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_list_HoldView__"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_list_HoldView__"];
+                };
+            };
+            /** @description `body_too_slow`, `event_not_available`, `event_sales_closed`, `event_unavailable`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied`, `zone_access_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found`, `seat_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `max_holds_exceeded`, `max_seats_exceeded`, `max_wheelchair_seats_exceeded`, `seat_held_by_another_user`, `seat_no_longer_available`, `seat_not_available`, `seats_refused` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown`, `seat_reservation_failed` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reserve_places_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                event_id: string;
+                zone_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlacesAsk"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_HoldView_"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_HoldView_"];
+                };
+            };
+            /** @description `body_too_slow`, `event_not_available`, `event_sales_closed`, `event_unavailable`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied`, `zone_access_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found`, `zone_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `block_at_capacity`, `max_holds_exceeded`, `max_seats_exceeded`, `max_wheelchair_seats_exceeded` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown`, `seat_reservation_failed` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    release_hold_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                hold_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `body_too_slow`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `not_hold_owner`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `hold_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -15,6 +15,7 @@ from voelgoed.accounts.roles import MemberNotFound, RoleChangeRefused
 from voelgoed.accounts.signing import OrganizationNotFound
 from voelgoed.events import platform as event_platform
 from voelgoed.events.model import EventAtVenue, Order, Status, Verb
+from voelgoed.holds import platform as place_platform
 from voelgoed.http.context import Caller, IfMatch, seen
 from voelgoed.http.guard import guarded
 from voelgoed.http.routes.events import MOVE_ERRORS, PostponeBody, VenueBrief
@@ -174,8 +175,8 @@ async def postpone_event(
 
 
 async def _intervene(org_id: UUID, event_id: UUID, order: Order, caller: Caller) -> Data[PlatformEventView]:
-    moved = await event_platform.intervene(
-        caller.services.db, caller.services.catalogue, caller.call, OrganizationId(org_id), event_id, order
+    moved = await place_platform.intervene(
+        caller.services.studio, caller.services.catalogue, caller.call, OrganizationId(org_id), event_id, order
     )
     return Data(data=_event(moved))
 

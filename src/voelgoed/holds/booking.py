@@ -1,0 +1,352 @@
+"""What buyers do with places: hold them, see what they hold, ask for more time, let go; what staff do by hand."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+import structlog
+
+from voelgoed.accounts.idempotency import IdempotencyKeyReused, Once
+from voelgoed.accounts.model import Call, Role
+from voelgoed.accounts.permissions import Action, PermissionDenied, may, require
+from voelgoed.db import Database
+from voelgoed.errors import Busy, DomainError, LostRace, OutcomeUnknown
+from voelgoed.events import lifecycle
+from voelgoed.events.model import Teller
+from voelgoed.events.refusals import EventNotFound
+from voelgoed.holds import refusals, registry, store
+from voelgoed.holds.lane import Lanes
+from voelgoed.holds.model import GRANTED, Ask, Hold, Item, Outcome, SeatName, SeatStatus, Source, Verdict
+from voelgoed.holds.refusals import (
+    EventNotAvailable,
+    HoldNotFound,
+    HoldsExpired,
+    NotHoldOwner,
+    ReservationFailed,
+    SeatNotFound,
+    SeatsRefused,
+)
+from voelgoed.ids import new_id
+from voelgoed.paging import Page, after_moment, page_by_moment
+from voelgoed.telemetry import metrics
+
+log = structlog.get_logger(__name__)
+
+SEATS_PER_ASK_MAX: Final = 40
+BASKET_MAX: Final = 200
+STAFF: Final = frozenset({Role.STAFF, Role.ADMIN, Role.OWNER})
+
+REFUSALS: Final[Mapping[Outcome, type[DomainError]]] = {
+    Outcome.SEAT_NOT_FOUND: refusals.SeatNotFound,
+    Outcome.SEAT_HELD: refusals.SeatHeld,
+    Outcome.SEAT_NOT_AVAILABLE: refusals.SeatNotAvailable,
+    Outcome.SEAT_GONE: refusals.SeatGone,
+    Outcome.ZONE_DENIED: refusals.ZoneDenied,
+    Outcome.KEY_REUSED: IdempotencyKeyReused,
+    Outcome.RATE_LIMITED: refusals.SeatRateLimited,
+    Outcome.TOO_MANY_SEATS: refusals.TooManySeats,
+    Outcome.TOO_MANY_WHEELCHAIRS: refusals.TooManyWheelchairs,
+    Outcome.TOO_MANY_HOLDS: refusals.TooManyHolds,
+    Outcome.ZONE_NOT_FOUND: refusals.ZoneNotFound,
+    Outcome.FULL: refusals.BlockFull,
+    Outcome.EVENT_NOT_FOUND: EventNotFound,
+    Outcome.EVENT_UNAVAILABLE: refusals.EventUnavailable,
+    Outcome.EVENT_NOT_AVAILABLE: refusals.EventNotAvailable,
+    Outcome.SALES_CLOSED: refusals.SalesClosed,
+}
+"""What a refused ask is answered with. Of a group the first that is not merely barred by another."""
+WHOLE_ASK: Final = frozenset(
+    {
+        Outcome.KEY_REUSED,
+        Outcome.RATE_LIMITED,
+        Outcome.TOO_MANY_SEATS,
+        Outcome.TOO_MANY_WHEELCHAIRS,
+        Outcome.TOO_MANY_HOLDS,
+        Outcome.EVENT_NOT_FOUND,
+        Outcome.EVENT_UNAVAILABLE,
+        Outcome.EVENT_NOT_AVAILABLE,
+        Outcome.SALES_CLOSED,
+    }
+)
+"""What is not about one seat: said as it is, to a group too."""
+NOT_EXTENDED: Final[Mapping[str, type[DomainError]]] = {
+    "not_hold_owner": NotHoldOwner,
+    "hold_not_found": HoldNotFound,
+    "event_not_available": EventNotAvailable,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A hold as its owner sees it."""
+
+    hold: Hold
+    name: SeatName | None
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenSeat:
+    """A seat of an event as somebody sees it; whose hold is in the way is nobody's business."""
+
+    seat_id: UUID
+    ordinal: int
+    zone_id: UUID
+    name: SeatName
+    category: str
+    status: SeatStatus
+    version: int
+    expires_in_s: int | None
+    own_hold_id: UUID | None
+
+
+async def reserve_seats(
+    lanes: Lanes,
+    db: Database,
+    call: Call,
+    event_id: UUID,
+    seat_ids: Sequence[UUID],
+    *,
+    source: Source = Source.WEB,
+    cart_token: str | None = None,
+    once: Once | None = None,
+) -> list[Held]:
+    """Hold seats for a time, all of them or none. Who holds one of them already keeps it, with the time it has."""
+    items = tuple(Item(new_id(), seat_id=seat_id) for seat_id in seat_ids)
+    return await _reserve(lanes, db, call, event_id, items, source=source, cart_token=cart_token, once=once)
+
+
+async def reserve_places(
+    lanes: Lanes,
+    db: Database,
+    call: Call,
+    event_id: UUID,
+    zone_id: UUID,
+    quantity: int,
+    *,
+    source: Source = Source.WEB,
+    cart_token: str | None = None,
+    once: Once | None = None,
+) -> Held:
+    """Hold so many places of a zone where nobody chooses a seat."""
+    items = (Item(new_id(), zone_id=zone_id, quantity=quantity),)
+    found = await _reserve(lanes, db, call, event_id, items, source=source, cart_token=cart_token, once=once)
+    return found[0]
+
+
+async def list_own(db: Database, call: Call, event_id: UUID) -> list[Held]:
+    """What somebody holds of an event now."""
+    user_id = _holder(call)
+    async with db.transaction(call.organization_id) as conn:
+        holds = await store.list_holds_of_user(conn, call.organization_id, user_id, event_id, BASKET_MAX)
+        names = await store.name_seats(
+            conn, call.organization_id, event_id, [one.seat_id for one in holds if one.seat_id]
+        )
+    return [Held(hold=hold, name=names.get(hold.seat_id) if hold.seat_id else None, is_new=False) for hold in holds]
+
+
+async def list_all(db: Database, call: Call, event_id: UUID, *, cursor: str | None, limit: int) -> Page[Hold]:
+    """Everybody's holds of an event, the next to lapse first, for those who run it."""
+    require(call.actor, Action.SEE_HOLDS)
+    async with db.transaction(call.organization_id) as conn:
+        await lifecycle.find_at_venue(conn, call.organization_id, event_id)
+        found = await store.list_holds_of_event(
+            conn, call.organization_id, event_id, after=after_moment(cursor), limit=limit + 1
+        )
+    return page_by_moment(found, limit, lambda hold: (hold.expires_at, hold.id))
+
+
+async def extend(db: Database, call: Call, hold_id: UUID) -> Hold:
+    """Five minutes more for an own hold, once."""
+    user_id = _holder(call)
+    hold = await _find(db, call, hold_id)
+    said = await registry.extend(db, call.organization_id, hold.event_id, user_id, [hold_id], by=Teller.of(call))
+    _, verdict, _ = said[0]
+    if verdict != "extended":
+        raise NOT_EXTENDED.get(verdict, HoldsExpired)
+    return await _find(db, call, hold_id)
+
+
+async def named(db: Database, call: Call, hold: Hold) -> Held:
+    """A hold with what its seat is called."""
+    names = {}
+    if hold.seat_id:
+        async with db.transaction(call.organization_id) as conn:
+            names = await store.name_seats(conn, call.organization_id, hold.event_id, [hold.seat_id])
+    return Held(hold=hold, name=names.get(hold.seat_id) if hold.seat_id else None, is_new=False)
+
+
+async def release(db: Database, call: Call, hold_id: UUID) -> None:
+    """Let an own hold go; what has ended already is let go."""
+    user_id = _holder(call)
+    hold = await _find(db, call, hold_id)
+    is_anybodys = may(call.actor, Action.RELEASE_HOLDS)
+    said = await registry.release(
+        db,
+        call.organization_id,
+        hold.event_id,
+        [hold_id],
+        user_id=None if is_anybodys else user_id,
+        by=Teller.of(call),
+        reason="released_by_owner" if hold.user_id == user_id else "released_by_staff",
+    )
+    if said[hold_id] == "not_hold_owner":
+        raise NotHoldOwner
+
+
+async def see_seat(db: Database, call: Call, event_id: UUID, seat_id: UUID) -> SeenSeat:
+    """One seat of an event, and whether it is the caller's."""
+    async with db.transaction(call.organization_id) as conn:
+        row = await store.get_seat(conn, call.organization_id, event_id, seat_id)
+    if row is None:
+        raise SeatNotFound
+    status = SeatStatus(row["status"])
+    is_own = status is SeatStatus.HELD and row["held_by"] == call.actor.user_id
+    return SeenSeat(
+        seat_id=seat_id,
+        ordinal=row["ordinal"],
+        zone_id=row["zone_id"],
+        name=SeatName(row["zone_name"], row["row_label"], row["label"]),
+        category=row["category"],
+        status=status,
+        version=row["version"],
+        expires_in_s=seconds_left(row["held_until"], row["now"]) if status is SeatStatus.HELD else None,
+        own_hold_id=row["hold_id"] if is_own else None,
+    )
+
+
+async def set_blocked(
+    db: Database, call: Call, event_id: UUID, seat_ids: Sequence[UUID], *, is_blocked: bool, reason: str | None
+) -> dict[UUID, str]:
+    """Take seats out of sale by hand, or put them back."""
+    require(call.actor, Action.BLOCK_SEATS)
+    said = await registry.block(
+        db, call.organization_id, event_id, seat_ids, is_block=is_blocked, by=Teller.of(call), reason=reason
+    )
+    if set(said.values()) == {"seat_not_found"}:
+        raise SeatNotFound
+    return said
+
+
+def seconds_left(until: datetime, now: datetime) -> int:
+    """Whole seconds until then, by the clock that counts; nothing less than none."""
+    return max(0, int((until - now).total_seconds()))
+
+
+def cart_of(user_id: UUID, event_id: UUID) -> str:
+    """The basket of somebody at an event, when they name none: always the same."""
+    return uuid5(NAMESPACE_URL, f"voelgoed:cart:{user_id}:{event_id}").hex
+
+
+async def _reserve(
+    lanes: Lanes,
+    db: Database,
+    call: Call,
+    event_id: UUID,
+    items: tuple[Item, ...],
+    *,
+    source: Source,
+    cart_token: str | None,
+    once: Once | None,
+) -> list[Held]:
+    user_id = _holder(call)
+    began = time.perf_counter()
+    ask = Ask(
+        organization_id=call.organization_id,
+        event_id=event_id,
+        user_id=user_id,
+        role=call.actor.role,
+        is_staff=call.actor.role in STAFF,
+        items=items,
+        cart_token=cart_token or cart_of(user_id, event_id),
+        source=source,
+        request_id=call.request_id,
+        origin=call.origin,
+        ip=call.origin.ip,
+        key=once.key if once else None,
+        fingerprint=once.fingerprint if once else None,
+    )
+    try:
+        verdicts = await lanes.ask(ask)
+    except LostRace as lost:
+        metrics.HOLD_ASKS.labels(ReservationFailed.code).inc()
+        raise ReservationFailed from lost
+    except DomainError as failed:
+        metrics.HOLD_ASKS.labels(failed.code).inc()
+        raise
+    except Exception:
+        metrics.HOLD_ASKS.labels("error").inc()
+        raise
+    metrics.HOLD_SECONDS.observe(time.perf_counter() - began)
+    if not all(verdict.outcome in GRANTED for verdict in verdicts):
+        raise _refusal(items, verdicts)
+    try:
+        return await _held(db, ask, verdicts)
+    except Busy as busy:
+        raise OutcomeUnknown from busy  # the hold stands; only what it looks like could not be read
+
+
+def _refusal(items: Sequence[Item], verdicts: Sequence[Verdict]) -> DomainError:
+    refused = [verdict for verdict in verdicts if verdict.outcome not in GRANTED]
+    first = next((one for one in refused if one.outcome is not Outcome.GROUP_REFUSED), refused[0])
+    if len(items) > 1 and first.outcome not in WHOLE_ASK:
+        told = [
+            {"seat_id": str(item.seat_id), "error": verdict.outcome}
+            for item, verdict in zip(items, verdicts, strict=True)
+            if verdict.outcome not in GRANTED and verdict.outcome is not Outcome.GROUP_REFUSED
+        ]
+        return SeatsRefused(seats=told)
+    facts: dict[str, object] = {}
+    if first.outcome is Outcome.SEAT_NOT_AVAILABLE:
+        facts["current_status"] = first.state
+    elif first.outcome is Outcome.SEAT_HELD and first.until:
+        facts["expires_in"] = seconds_left(first.until, datetime.now(first.until.tzinfo))
+    elif first.outcome is Outcome.RATE_LIMITED and first.until:
+        facts["retry_after_s"] = max(1, seconds_left(first.until, datetime.now(first.until.tzinfo)))
+    elif first.outcome is Outcome.FULL:
+        facts["available"] = int(first.state or 0)
+    return REFUSALS[first.outcome](**facts)
+
+
+async def _held(db: Database, ask: Ask, verdicts: Sequence[Verdict]) -> list[Held]:
+    ids = [verdict.hold_id for verdict in verdicts if verdict.hold_id]
+    async with db.transaction(ask.organization_id) as conn:
+        holds = await store.find_holds(conn, ask.organization_id, ids)
+        seats = [hold.seat_id for hold in holds.values() if hold.seat_id]
+        names = await store.name_seats(conn, ask.organization_id, ask.event_id, seats) if seats else {}
+    is_new = {verdict.hold_id: verdict.outcome is Outcome.CREATED for verdict in verdicts}
+    found = [holds[hold_id] for hold_id in ids]
+    for hold in found:
+        if is_new[hold.id]:
+            log.info(
+                "seat_hold_created",
+                org_id=str(hold.organization_id),
+                event_id=str(hold.event_id),
+                seat_id=str(hold.seat_id) if hold.seat_id else None,
+                zone_id=str(hold.zone_id),
+                user_id=str(hold.user_id),
+                held_until=hold.expires_at.isoformat(),
+            )
+    return [
+        Held(hold=hold, name=names.get(hold.seat_id) if hold.seat_id else None, is_new=is_new[hold.id])
+        for hold in found
+    ]
+
+
+async def _find(db: Database, call: Call, hold_id: UUID) -> Hold:
+    async with db.transaction(call.organization_id) as conn:
+        found = await store.find_holds(conn, call.organization_id, [hold_id])
+    if hold_id not in found:
+        raise HoldNotFound
+    return found[hold_id]
+
+
+def _holder(call: Call) -> UUID:
+    """Whoever asks, as somebody who can hold: a person, not a program."""
+    require(call.actor, Action.RESERVE)
+    if call.actor.user_id is None:
+        raise PermissionDenied(why="a hold has an owner, and a program is nobody")
+    return call.actor.user_id

@@ -1,0 +1,260 @@
+"""Kills under load: of a backend of the lanes, of PostgreSQL, of a web process. Nothing acknowledged is ever lost.
+
+Buyers ask over HTTP all the while, two for each seat, on a server that writes to disk as in production. At the end what
+they were told is compared with what is there. `CYCLES=20` kills as often as the acceptance of the registry asks for.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from uuid import UUID
+
+import asyncpg
+import httpx2
+import pytest
+
+from tests.make.accounts import Person, make_organization, make_person
+from tests.make.layouts import DROP, small_layout
+from tests.make.processes import Installation, family, installation
+from tests.make.seating import Seated, seated_event
+from voelgoed import schema
+from voelgoed.accounts.model import Role
+from voelgoed.cache import Cache
+from voelgoed.db import Database
+from voelgoed.embedded import RESTARTS_MAX, Embedded
+from voelgoed.holds import auditing
+from voelgoed.redis import RedisLink
+from voelgoed.seating.studio import Studio
+
+pytestmark = pytest.mark.alone
+CYCLES = int(os.environ.get("CYCLES") or 5)
+WEBS = 2
+BUYERS = 16
+SEATS = 4_000
+PAUSE_S = 0.02
+PAUSE_WHEN_AWAY_S = 0.2
+ACKNOWLEDGED_BETWEEN = 40
+WITHIN_S = 60
+SETTLED = {200, 201, 409}
+
+Kill = Callable[[Installation, Path], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Told:
+    """What buyers were told: of holds by their id, of refusals and silence by who asked for what."""
+
+    acknowledged: dict[UUID, tuple[UUID, UUID, datetime]] = field(default_factory=dict)
+    refused: set[tuple[UUID, UUID]] = field(default_factory=set)
+    unknown: list[tuple[Person, UUID]] = field(default_factory=list)
+
+    def hear(self, person: Person, seat_id: UUID, answer: httpx2.Response | None) -> None:
+        """Remember an answer as what it is; none at all, or one that says so itself, leaves the outcome open."""
+        body = {} if answer is None else answer.json()
+        if answer is not None and answer.is_success:
+            hold = body["data"]
+            known = (person.user_id, seat_id, datetime.fromisoformat(hold["held_until"]))
+            assert self.acknowledged.setdefault(UUID(hold["hold_id"]), known) == known
+        elif answer is None or body["effect"] == "unknown":
+            self.unknown.append((person, seat_id))
+        else:
+            self.refused.add((person.user_id, seat_id))
+
+
+@dataclass
+class Crowd:
+    """Buyers who never stop asking. Staff, whom nobody limits; each asks for a seat once."""
+
+    client: httpx2.AsyncClient
+    seated: Seated
+    people: list[Person]
+    told: Told = field(default_factory=Told)
+
+    @contextlib.asynccontextmanager
+    async def asking(self) -> AsyncIterator[None]:
+        """All of them ask while the block lasts."""
+        stop, wanted = asyncio.Event(), self._wanted()
+        buyers = [asyncio.create_task(self._buy(person, wanted, stop)) for person in self.people]
+        try:
+            yield
+        finally:
+            stop.set()
+            await asyncio.gather(*buyers)
+
+    def _wanted(self) -> Iterator[UUID]:
+        """Every seat twice in a row, so that two ask for it at the same moment."""
+        ordinals = random.Random(1).sample(range(SEATS), SEATS)
+        return (self.seated.hall.seat_id(ordinal) for ordinal in ordinals for _ in range(2))
+
+    async def _buy(self, person: Person, wanted: Iterator[UUID], stop: asyncio.Event) -> None:
+        asked = set[UUID]()
+        while not stop.is_set():
+            seat_id = next(wanted)
+            if seat_id not in asked:
+                asked.add(seat_id)
+                answer = await self.ask(person, seat_id)
+                self.told.hear(person, seat_id, answer)
+                if answer is None or answer.status_code not in SETTLED:
+                    await asyncio.sleep(PAUSE_WHEN_AWAY_S)
+            await asyncio.sleep(PAUSE_S)
+
+    async def ask(self, person: Person, seat_id: UUID) -> httpx2.Response | None:
+        """The answer, or nothing when the connection was lost; where there is none yet, nothing was asked yet."""
+        async with asyncio.timeout(WITHIN_S):
+            while True:
+                try:
+                    return await self.client.post(
+                        f"/api/events/{self.seated.event.id}/seats/{seat_id}/reserve", headers=person.headers
+                    )
+                except httpx2.ConnectError:
+                    await asyncio.sleep(PAUSE_WHEN_AWAY_S)
+                except httpx2.HTTPError:
+                    return None
+
+    async def acknowledged(self, more: int) -> None:
+        """Until so many more were given a seat."""
+        enough = len(self.told.acknowledged) + more
+        async with asyncio.timeout(WITHIN_S):
+            while len(self.told.acknowledged) < enough:
+                await asyncio.sleep(0.005)
+
+    async def ask_once_more(self) -> int:
+        """Repeat every ask whose outcome is open, once; how many there were. Each is settled by that."""
+        left, self.told.unknown = self.told.unknown, []
+        for person, seat_id in left:
+            answer = await self.ask(person, seat_id)
+            assert answer is not None
+            assert answer.status_code in SETTLED, answer.text
+            self.told.hear(person, seat_id, answer)
+        assert not self.told.unknown
+        return len(left)
+
+
+async def compare(db: Database, crowd: Crowd) -> None:
+    """What is there is what was told: nothing lost, nothing that was refused, nothing that nobody asked for."""
+    async with db.system_transaction() as conn:
+        rows = await conn.fetch(
+            "select id, user_id, seat_id, status::text, expires_at from seat_holds where event_id = $1",
+            crowd.seated.event.id,
+        )
+    there = {row["id"]: (row["user_id"], row["seat_id"], row["expires_at"]) for row in rows}
+    assert {row["status"] for row in rows} == {"active"}
+    assert crowd.told.acknowledged.keys() - there.keys() == set(), "something acknowledged was lost"
+    assert {(user_id, seat_id) for user_id, seat_id, _ in there.values()} & crowd.told.refused == set()
+    assert there.keys() - crowd.told.acknowledged.keys() == set(), "a hold that nobody knows of"
+    for hold_id, (user_id, seat_id, until) in crowd.told.acknowledged.items():
+        assert there[hold_id][:2] == (user_id, seat_id)
+        assert there[hold_id][2] >= until
+    assert len({seat_id for _, seat_id, _ in there.values()}) == len(there), "a seat was given twice"
+    assert await auditing.verify(db) == []
+
+
+async def one_life(data_dir: Path, kills: int, kill: Kill) -> Told:
+    """Start, sell, kill in the middle of it again and again while everybody goes on asking, and compare."""
+    there = Embedded(data_dir)
+    with installation(data_dir, "--workers", str(WEBS)) as running:
+        async with contextlib.AsyncExitStack() as held:
+            db = await Database.open(there.postgres_url(schema.APP), size=4)
+            held.push_async_callback(db.close)
+            link = await held.enter_async_context(RedisLink(there.valkey_url, connect_timeout_s=1, call_timeout_s=1))
+            client = await held.enter_async_context(
+                httpx2.AsyncClient(base_url=running.address, timeout=15, limits=httpx2.Limits(max_connections=BUYERS))
+            )
+            place = await make_organization(db)
+            people = [await make_person(db, place, Role.STAFF) for _ in range(BUYERS)]
+            rows = [
+                {"label": f"R{row}", "seats": {"count": 100, "x": {"start": 0, "step": 50}, "y": 1_000 + 100 * row}}
+                for row in range(SEATS // 100)
+            ]
+            layout = small_layout({"zones.0.rows": rows, "zones.0.groups": DROP})
+            seated = await seated_event(db, Studio(db, Cache(link=link)), place, layout, status="published")
+            crowd = Crowd(client, seated, people)
+            async with crowd.asking():
+                await crowd.acknowledged(ACKNOWLEDGED_BETWEEN)
+                for _ in range(kills):
+                    await kill(running, data_dir)
+                    await crowd.acknowledged(ACKNOWLEDGED_BETWEEN)
+            unknown = await crowd.ask_once_more()
+            await compare(db, crowd)
+            assert running.process.poll() is None
+    told = crowd.told
+    print(f"{kills} kills: {len(told.acknowledged)} acknowledged, {len(told.refused)} refused, {unknown} unknown")
+    return told
+
+
+async def survive(data_dir: Path, kill: Kill) -> None:
+    """As many kills as asked for, in as many lives as it takes, on the same data: too many in one are given up on."""
+    for first in range(0, CYCLES, RESTARTS_MAX):
+        await one_life(data_dir, min(RESTARTS_MAX, CYCLES - first), kill)
+
+
+async def kill_backend(running: Installation, data_dir: Path) -> None:
+    """One of the lanes' sessions inside PostgreSQL, at work if one is; PostgreSQL then ends them all and recovers."""
+    admin = await asyncpg.connect(Embedded(data_dir).admin_url)
+    try:
+        pid = await admin.fetchval(
+            "select pid from pg_stat_activity where application_name like '% lanes'"
+            " order by state = 'active' desc limit 1"
+        )
+    finally:
+        admin.terminate()
+    os.kill(pid, signal.SIGKILL)
+
+
+async def kill_postgres(running: Installation, data_dir: Path) -> None:
+    """All of it; the parent starts it again."""
+    os.kill(int((data_dir / "pg" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+
+
+async def kill_web(running: Installation, data_dir: Path) -> None:
+    """The elder of the two processes that serve, once both are there; the parent starts it again."""
+    async with asyncio.timeout(WITHIN_S):
+        while len(webs := serving(running, data_dir)) < WEBS:
+            await asyncio.sleep(0.05)
+    os.kill(min(webs, key=begun), signal.SIGKILL)
+
+
+def serving(running: Installation, data_dir: Path) -> list[int]:
+    """The web processes, once the log says that whoever died is back."""
+    log = (data_dir / "demo.log").read_text()
+    if log.count("process_died") > log.count("process_restarted"):
+        return []
+    return [pid for pid in family(running.process.pid) if b"voelgoed.http" in command(pid)]
+
+
+def begun(pid: int) -> int:
+    """When it was started, by the kernel's count."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
+
+
+def command(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+@pytest.mark.req("HOLD-16", "HOLD-21", "PERF-18")
+@pytest.mark.timeout(60 * CYCLES)
+async def test_a_killed_backend_loses_nothing(data_dir: Path) -> None:
+    """After kill -9 of a backend that commits holds: what was acknowledged is there, a repeat settles the rest."""
+    await survive(data_dir, kill_backend)
+
+
+@pytest.mark.req("HOLD-16", "HOLD-21", "PERF-18")
+@pytest.mark.timeout(60 * CYCLES)
+async def test_a_killed_postgresql_loses_nothing(data_dir: Path) -> None:
+    """After kill -9 of PostgreSQL as a whole, under load; it comes back by itself, and so do the buyers."""
+    await survive(data_dir, kill_postgres)
+
+
+@pytest.mark.req("HOLD-16", "HOLD-21", "PERF-18")
+@pytest.mark.timeout(60 * CYCLES)
+async def test_a_killed_web_process_loses_nothing(data_dir: Path) -> None:
+    """After kill -9 of a web process with asks in its hands; the other one serves meanwhile."""
+    await survive(data_dir, kill_web)
