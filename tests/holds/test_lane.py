@@ -220,7 +220,7 @@ async def test_a_crowd_fills_its_batches(sale: Sale) -> None:
     assert set(outcomes(await gathered(tasks))) == {Outcome.CREATED}
     assert sale.door.sizes == [256, 256, 188]
     assert len(await sale.holds()) == 700
-    assert await auditing.verify(sale.db) == []
+    assert await auditing.verify(sale.db, organization_id=sale.place.id) == []
 
 
 async def test_an_ask_is_never_cut_in_two(sale: Sale) -> None:
@@ -275,7 +275,7 @@ async def test_a_hot_event_leaves_a_cold_one_its_pace(sale: Sale, services: Serv
     assert min(ratios) <= 3, ratios
     assert sale.door.most_of_one == 2
     assert pace.hot_asks > 1_000
-    assert await auditing.verify(sale.db) == []
+    assert await auditing.verify(sale.db, organization_id=sale.place.id) == []
 
 
 @dataclass
@@ -455,7 +455,7 @@ async def test_one_key_has_one_effect_in_a_crowd(sale: Sale) -> None:
     assert outcomes(said) == [Outcome.CREATED] + [Outcome.REPEATED] * 9
     (hold_id,) = await sale.holds()
     assert {one[0].hold_id for one in said if isinstance(one, list)} == {hold_id}
-    assert await auditing.verify(sale.db) == []
+    assert await auditing.verify(sale.db, organization_id=sale.place.id) == []
 
 
 async def test_blocked_seats_refuse_those_behind(sale: Sale, owner_conn: Connection) -> None:
@@ -494,7 +494,7 @@ async def test_no_seat_twice_in_a_crowd(sale: Sale) -> None:
     for _, seats in sale.door.batches:
         assert len(set(seats)) == len(seats)
     assert set(given.values()) == set(await sale.holds())
-    assert await auditing.verify(sale.db) == []
+    assert await auditing.verify(sale.db, organization_id=sale.place.id) == []
 
 
 class LaneMachine(RuleBasedStateMachine):
@@ -586,7 +586,7 @@ async def test_a_poisoned_ask_fails_alone(sale: Sale) -> None:
     assert said == [Outcome.CREATED] * 7 + [asyncpg.CheckViolationError] + [Outcome.CREATED] * 12
     assert sale.door.sizes == [20] + [1] * 20
     assert set(await sale.holds()) == {ask.items[0].hold_id for ask in asks} - {asks[7].items[0].hold_id}
-    assert await auditing.verify(sale.db) == []
+    assert await auditing.verify(sale.db, organization_id=sale.place.id) == []
 
 
 @pytest.mark.req("RSV-22")
@@ -643,7 +643,7 @@ async def test_who_leaves_half_way_leaves_nothing_half_done(sale: Sale, servers:
         if isinstance(told, list):
             assert ask.items[0].hold_id in holds
     assert len(holds) > sum(isinstance(told, list) for told in said) > 0, "nobody was cancelled inside a commit"
-    assert await auditing.verify(sale.db) == []
+    assert await auditing.verify(sale.db, organization_id=sale.place.id) == []
     assert {state for _, state, _ in await sessions(servers, database)} == {"idle"}
     assert outcomes(await gathered(sale.start(sale.ask(1_000)))) == [Outcome.CREATED]
 
@@ -737,7 +737,7 @@ async def test_a_connection_cut_inside_a_call(
     assert await sale.holds() == {}
     again = [sale.ask(number) for number in range(5)]
     assert outcomes(await gathered(sale.start(*again))) == [Outcome.CREATED] * 5
-    assert await auditing.verify(sale.db) == []
+    assert await auditing.verify(sale.db, organization_id=sale.place.id) == []
 
 
 async def backend_that_waits(servers: Embedded, database: str) -> int:

@@ -1,6 +1,5 @@
 """What an organization's people do with layouts, and with what their seating may be."""
 
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -229,11 +228,12 @@ def preview(layout: Layout) -> bytes:
 
 async def get_drawing(studio: Studio, call: Call, layout_id: LayoutId, number: int) -> Drawing:
     """The geometry of a version: to the organization's people, and to everybody once an event on show has it."""
+    whose = None
     if may(call.actor, Action.SEE_LAYOUTS):
-        with contextlib.suppress(LayoutNotFound):
-            return await studio.drawing(call.organization_id, layout_id, number)
-    whose = await studio.shown_by(Pin(layout_id, number))
-    return await studio.drawing(whose, layout_id, number)
+        async with studio.db.transaction(call.organization_id) as conn:
+            if await store.get_version(conn, (call.organization_id, layout_id, number)):
+                whose = call.organization_id
+    return await studio.drawing(whose or await studio.shown_by(Pin(layout_id, number)), layout_id, number)
 
 
 async def get_policy(db: Database, call: Call) -> StoredPolicy:
