@@ -5,6 +5,7 @@ PY := .venv/bin/python
 PYTEST := .venv/bin/pytest
 OLDEST = VOELGOED_PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config
 MOST = not alone and not bench and not sim and not screens
+READERS = tests/jobs tests/journal tests/realtime
 ARGS ?=
 
 help: ## Say what there is
@@ -34,15 +35,15 @@ check: setup ## Lint, types, import rules, migrations, web types
 
 test: setup ## Everything, on real PostgreSQL, real Valkey and a real browser
 	cd web && PATH="$(CURDIR)/.venv/bin:$$PATH" npm test --silent
-	$(PYTEST) -n 2 --ignore tests/jobs -m "$(MOST)" $(ARGS)
+	$(PYTEST) -n 2 $(READERS:%=--ignore %) -m "$(MOST)" $(ARGS)
 	# By themselves: readers of the journal wait for every transaction of the server, so for other tests' as well.
-	$(PYTEST) tests/jobs $(ARGS)
+	$(PYTEST) $(READERS) $(ARGS)
 	# And so what opens a thousand connections, writes 100,000 seats, compares paces or kills under load.
 	$(PYTEST) tests/holds tests/faults/test_registry_kills.py -m alone $(ARGS)
 	# Once more on the oldest PostgreSQL: what touches the database, but for what asks the same of every route.
-	$(OLDEST) $(PYTEST) -n 2 -m "postgresql and $(MOST)" --ignore tests/jobs \
+	$(OLDEST) $(PYTEST) -n 2 -m "postgresql and $(MOST)" $(READERS:%=--ignore %) \
 	  --ignore tests/browser --ignore tests/http/test_contract.py --ignore tests/security/test_matrix.py $(ARGS)
-	$(OLDEST) $(PYTEST) tests/jobs $(ARGS)
+	$(OLDEST) $(PYTEST) $(READERS) $(ARGS)
 
 fix: setup ## Format, and mend what can be mended by itself
 	.venv/bin/ruff check --fix .
