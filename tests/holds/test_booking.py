@@ -23,7 +23,7 @@ from voelgoed.accounts.model import Call, Organization, Role
 from voelgoed.db import Connection, Database
 from voelgoed.errors import Busy, DomainError, LostRace
 from voelgoed.events.model import CLOCK, OPERATOR, NewDate, Order, Verb
-from voelgoed.holds import auditing, booking, registry, store, usecases
+from voelgoed.holds import auditing, booking, lane, registry, store, usecases
 from voelgoed.holds.refusals import SeatingInUse
 from voelgoed.http import server
 from voelgoed.ids import new_id
@@ -573,6 +573,27 @@ async def test_every_refused_ask_is_on_record(sale: Sale, services: Services) ->
     assert len(await facts_of(sale.db, sale.event, "seat_reserve_failed")) == 2
     (pace_s,) = [loop.pace_s for loop in server.loops(services) if loop.name == "refusal_flush"]
     assert pace_s <= 1
+
+
+@pytest.mark.req("AUD-02")
+async def test_a_refusal_that_could_not_be_written_is_written_next_time(
+    sale: Sale, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database had no time for it: nothing of it is lost, and nothing is written twice."""
+    await sale.hold(sale.caller(), "S-A-1")
+    assert await refused(sale.hold(sale.caller(), "S-A-1")) == "seat_held_by_another_user"
+
+    async def busy(*_: object) -> None:
+        raise Busy
+
+    with monkeypatch.context() as away:
+        away.setattr(lane, "record_all", busy)
+        await services.failures.flush()
+    assert await facts_of(sale.db, sale.event, "seat_reserve_failed") == []
+    for _ in range(2):
+        await services.failures.flush()
+    told = await facts_of(sale.db, sale.event, "seat_reserve_failed")
+    assert [fact["data"]["count"] for fact in told] == [1]
 
 
 @pytest.mark.req("AUD-08", "PUB-09", "RSV-30", "HOLD-25")

@@ -190,7 +190,7 @@ async def follow(conn: Conn, change: Change) -> None:
         await halls.require_of_venue(conn, after.organization_id, after.venue_id, pin)
     if after.status not in MATERIALISED:
         return
-    zones = await store.list_zones(conn, after.organization_id, after.id)
+    zones = await store.list_zones(conn, after.organization_id, after.id, is_counted=False)
     if pin:
         offered = sum(zone.view.place_count for zone in zones)
         await lifecycle.require_room(conn, after, seats=offered)
@@ -217,12 +217,12 @@ async def lock_zones(conn: Conn, organization_id: OrganizationId, event_id: UUID
 
 async def list_zones(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> list[OfferedZone]:
     """The zones of an event that has its places, without counting its seats."""
-    return await store.list_zones(conn, organization_id, event_id)
+    return await store.list_zones(conn, organization_id, event_id, is_counted=False)
 
 
 async def offered_zones(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> list[OfferedZone]:
     """The zones of an event that has its places, with how many of each are left."""
-    return await store.list_counted_zones(conn, organization_id, event_id)
+    return await store.list_zones(conn, organization_id, event_id, is_counted=True)
 
 
 async def list_seats(
@@ -492,7 +492,7 @@ async def _in_use(
     if pin:
         seats = await store.list_taken_seats(conn, event.organization_id, event.id, pin, ordinals, TAKEN_SHOWN_MAX)
     zones = []
-    for zone in await store.list_counted_zones(conn, event.organization_id, event.id):
+    for zone in await store.list_zones(conn, event.organization_id, event.id, is_counted=True):
         taken = zone.counts.held + zone.counts.sold
         name, room = (names or {}).get(str(zone.zone_id), (zone.view.name, 0))
         if zone.view.pool_count and taken > room:

@@ -383,8 +383,12 @@ class Failures:
                     refused[first : first + ATTEMPTS_PER_FACT] for first in range(0, len(refused), ATTEMPTS_PER_FACT)
                 )
             ]
-            async with self._db.transaction(organization_id) as conn:
-                await record_all(conn, facts)
+            try:
+                async with self._db.transaction(organization_id) as conn:
+                    await record_all(conn, facts)
+            except Busy:  # nothing of it was written; the next flush comes soon
+                self._kept = (refused + self._kept)[:ASKS_MAX]
+                log.warning("reserve_failures_put_off", event_id=str(event_id), count=len(refused))
 
 
 def _told(ask: Ask, outcome: Outcome) -> dict[str, object]:

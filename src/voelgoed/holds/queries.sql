@@ -23,13 +23,6 @@ select zone_id, zone_code, name, zone_type, access_mode, membership_tier, allowe
  where organization_id = $1 and event_id = $2
  order by ordinal;
 
--- name: list_counted_zones
-select zone_id, zone_code, name, zone_type, access_mode, membership_tier, allowed_roles, is_enabled, categories,
-       pricing_rule_id, capacity, blocked, held, sold, version
-  from event_zones
- where organization_id = $1 and event_id = $2
- order by ordinal;
-
 -- name: count_seats
 -- A hold that has lapsed holds nothing, whether or not somebody has tidied it away.
 select zone_id,

@@ -182,10 +182,8 @@ async def void(
     )
 
 
-async def release_all(
-    db: Database, organization_id: OrganizationId, event_id: UUID, *, by: Teller, reason: str
-) -> tuple[int, bool]:
-    """Let every hold of an event go, a short call at a time; how many, and whether none is left."""
+async def release_all(db: Database, organization_id: OrganizationId, event_id: UUID, *, by: Teller, reason: str) -> int:
+    """Let the holds of an event go, a short call at a time, up to many thousands; how many."""
     released = 0
     for _ in range(CALLS_MAX):
         count = await db.attempt(
@@ -198,7 +196,7 @@ async def release_all(
             break
     metrics.HOLD_ENDS.labels(reason).inc(released)
     log.info("seat_holds_released", org_id=str(organization_id), event_id=str(event_id), count=released, reason=reason)
-    return released, released < CALLS_MAX * RELEASED_PER_CALL
+    return released
 
 
 async def status(db: Database) -> list[Standing]:
@@ -224,7 +222,7 @@ async def reap(db: Database, *, by: Teller) -> int:
             log.exception("reaper_failed", event_id=str(event_id), error=type(error).__name__)
     for organization_id, event_id, status in closed:
         try:
-            done += (await release_all(db, organization_id, event_id, by=by, reason=f"event_{status}"))[0]
+            done += await release_all(db, organization_id, event_id, by=by, reason=f"event_{status}")
         except Exception as error:
             failed += 1
             log.exception("reaper_failed", event_id=str(event_id), error=type(error).__name__)

@@ -93,15 +93,12 @@ async def lock_zones(conn: Conn, organization_id: OrganizationId, event_id: UUID
     await conn.execute(Q["lock_zones"], organization_id, event_id)
 
 
-async def list_zones(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> list[OfferedZone]:
-    """The zones of an event in the order of the layout; seats are not counted."""
-    return [_zone(row, NOBODY) for row in await conn.fetch(Q["list_zones"], organization_id, event_id)]
-
-
-async def list_counted_zones(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> list[OfferedZone]:
-    """The same, each with its counts."""
-    rows = await conn.fetch(Q["list_counted_zones"], organization_id, event_id)
-    seats = await count_seats(conn, organization_id, event_id)
+async def list_zones(
+    conn: Conn, organization_id: OrganizationId, event_id: UUID, *, is_counted: bool
+) -> list[OfferedZone]:
+    """The zones of an event in the order of the layout; their seats are counted where that is asked for."""
+    rows = await conn.fetch(Q["list_zones"], organization_id, event_id)
+    seats = await count_seats(conn, organization_id, event_id) if is_counted else {}
     return [_zone(row, seats.get(row["zone_id"], NOBODY)) for row in rows]
 
 

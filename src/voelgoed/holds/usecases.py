@@ -114,27 +114,30 @@ async def carry_out(
     studio: Studio, catalogue: Catalogue, organization_id: OrganizationId, event_id: UUID, order: Order, *, by: Teller
 ) -> EventAtVenue:
     """Give an order, and announce what came of it."""
-    match order.verb:
-        case Verb.PUBLISH:
-            done = await inventory.publish(studio, organization_id, event_id, order, by=by)
-        case Verb.UNPUBLISH:
-            async with studio.db.transaction(organization_id) as conn:
-                done = await inventory.unpublish(conn, organization_id, event_id, order, by=by)
-        case _:
-            moved = await events.carry_out(studio.db, catalogue, organization_id, event_id, order, by=by)
-            await let_go(studio.db, moved.event, by=by)
-            return moved
+    done = await move(studio, organization_id, event_id, order, by=by)
     await catalogue.announce(lifecycle.kind_of(order.verb), done)
+    await let_go(studio.db, done.event, by=by)
     async with studio.db.transaction(organization_id) as conn:
         event, venue = await lifecycle.find_at_venue(conn, organization_id, event_id)
     return EventAtVenue(event, venue)
+
+
+async def move(studio: Studio, organization_id: OrganizationId, event_id: UUID, order: Order, *, by: Teller) -> Change:
+    """Carry out a verb, with what it does to places."""
+    if order.verb is Verb.PUBLISH:
+        return await inventory.publish(studio, organization_id, event_id, order, by=by)
+    async with studio.db.transaction(organization_id) as conn:
+        if order.verb is Verb.UNPUBLISH:
+            return await inventory.unpublish(conn, organization_id, event_id, order, by=by)
+        return await lifecycle.move(conn, organization_id, event_id, order, by=by)
 
 
 async def let_go(db: Database, event: Event, *, by: Teller) -> None:
     """After a change was committed: when it is not the time of its sale any more, nobody holds anything of it.
 
     Afterwards, not before: whoever was given a hold meanwhile is found as well. What is left, because there is much of
-    it, because somebody is at a row of it or because this process ends here, the reaper lets go within seconds.
+    it, because somebody is at a row of it or because this process ends here, the reaper lets go within seconds when
+    the event is cancelled, over or put away; when only its sale was moved, it lapses.
     """
     if event.status in (Status.CANCELLED, Status.ARCHIVED, Status.ENDED):
         reason = f"event_{event.status}"

@@ -7,7 +7,7 @@ context to bytes; everything before and after them is the edge's, so they refuse
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from voelgoed.http.context import Context
+from voelgoed.http.context import KEY_CHARS_MAX, Context
 from voelgoed.http.edge import Whole
 from voelgoed.http.routes import auth, holds
 from voelgoed.http.routes.auth import GuestAsk, SessionView
@@ -31,6 +31,9 @@ class HotRoute:
     is_body_optional: bool = False
 
 
+KEY_HEADER: Mapping[str, Mapping[str, object]] = {
+    "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX}
+}
 HOT = (
     HotRoute(
         method="POST",
@@ -62,7 +65,7 @@ HOT = (
         asks=HoldsAsk,
         answers=Data[list[HoldView]],
         also=(200,),
-        headers={"Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": 200}},
+        headers=KEY_HEADER,
     ),
     HotRoute(
         method="POST",
@@ -73,7 +76,7 @@ HOT = (
         asks=PlacesAsk,
         answers=Data[HoldView],
         also=(200,),
-        headers={"Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": 200}},
+        headers=KEY_HEADER,
     ),
     HotRoute(
         method="DELETE",
