@@ -57,6 +57,7 @@ def main() -> None:
     step("web bundle", [*lock, *web_sources()], lambda: npm("run", "build"), made=BUNDLE)
     if is_dev:
         step("chromium", [], lambda: apt("chromium"), made=chromium())
+        step("wrk, for benchmarks", [], lambda: apt("wrk"), made=Path(shutil.which("wrk") or "/usr/bin/wrk"))
         step("font for pictures", [], lambda: apt("fonts-inter"), made=Path("/usr/share/fonts/opentype/inter"))
         step("postgresql 15", [], install_postgres_15, made=POSTGRES_15)
 

@@ -1,188 +1,109 @@
-"""`voelgoed bench`: what things cost, on servers of its own; figures are compared within one run only."""
+"""`voelgoed bench`: what things cost on this machine."""
 
-import asyncio
-import json
-import statistics
-import tempfile
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TypeVar
+from typing import Annotated
 
-import asyncpg
-from rich import box
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
+import typer
 
-from voelgoed import schema
-from voelgoed.accounts import usecases as accounts
-from voelgoed.accounts.model import Organization
-from voelgoed.cache import Cache
-from voelgoed.cli.layouts import generated
-from voelgoed.db import Connection, Database
-from voelgoed.embedded import Embedded
-from voelgoed.events import operator as events
-from voelgoed.events.model import NewEvent, NewVenue, Order, Venue, Verb
-from voelgoed.holds import operator as places
-from voelgoed.holds.inventory import Wanted
-from voelgoed.ids import new_id
-from voelgoed.redis import RedisLink
-from voelgoed.seating import operator
-from voelgoed.seating.canonical import write_layout
-from voelgoed.seating.document import read_layout
-from voelgoed.seating.model import Layout, Pin, Version, VersionStatus
-from voelgoed.seating.studio import Studio
-from voelgoed.ticketing import operator as prices
+from voelgoed.bench import halls, selling
+from voelgoed.cli.arguments import AsJson, settings_for
+from voelgoed.wiring import run_to_end
 
-T = TypeVar("T")
-DATABASE = "voelgoed_bench"
-COPIED = ("seats", "layout_seats")
-"""The tables with a row for every seat."""
+bench = typer.Typer(help="What things cost on this machine; servers of its own.", no_args_is_help=True)
+
+Seconds = Annotated[float, typer.Option(min=1, max=600, help="How long each run lasts.")]
+Connections = Annotated[int, typer.Option(min=1, max=10_000, help="How many connections ask.")]
+Processes = Annotated[int, typer.Option("--workers", min=1, max=64, help="Web processes.")]
+Hall = Annotated[str, typer.Option(help="Which preset of a hall.")]
+Rounds = Annotated[int, typer.Option(min=1, max=50, help="How often; the median counts.")]
 
 
-@dataclass(slots=True)
-class Bench:
-    """Servers of its own, as durable as in earnest, and an organization on them."""
-
-    studio: Studio
-    owner: Connection
-    place: Organization
-    venue: Venue
-    link: RedisLink
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-
-    async def time(self, name: str, work: Callable[[], Awaitable[T]]) -> T:
-        began = time.perf_counter()
-        done = await work()
-        self.seconds.setdefault(name, []).append(time.perf_counter() - began)
-        return done
-
-    def median(self, name: str) -> float:
-        return statistics.median(self.seconds[name])
+@bench.command("layout")
+def layout(preset: Hall = "stadium-100k", rounds: Rounds = 5, *, as_json: AsJson = False) -> None:
+    """What a hall costs: made, checked, stored beside a bare COPY of the same rows, loaded cold, warm and hot."""
+    settings_for("bench", log_level="warning")
+    run_to_end(halls.layout(preset=preset, rounds=rounds, as_json=as_json))
 
 
-@asynccontextmanager
-async def opened() -> AsyncIterator[Bench]:
-    """Start everything in a folder that is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="voelgoed-bench-") as folder:
-        home = Path(folder)
-        home.chmod(0o755)  # noqa: ASYNC240 - nobody else is on this loop; the servers may run as a user of their own
-        embedded = Embedded(home)
-        await embedded.start()
-        try:
-            await schema.create_database(embedded.admin_url, DATABASE)
-            await schema.migrate(embedded.postgres_url(schema.OWNER, DATABASE))
-            db = await Database.open(embedded.postgres_url(schema.APP, DATABASE), size=4, command_timeout_s=120)
-            owner = await asyncpg.connect(embedded.postgres_url(schema.OWNER, DATABASE))
-            async with RedisLink(embedded.valkey_url) as link:
-                place = await accounts.found_organization(db, slug="bench", name="Bench")
-                ground = NewVenue(name="Ground", slug="ground", timezone="UTC", max_capacity=1_000_000)
-                venue = await events.create_venue(db, place, ground)
-                await operator.change_policy(db, place, {"allow_vip_zones": True}, reason="a hall may have a lounge")
-                yield Bench(Studio(db, Cache(link=link)), owner, place, venue, link)
-            await owner.close()
-            await db.close()
-        finally:
-            await embedded.stop()
-
-
-async def layout(*, preset: str, rounds: int, as_json: bool) -> None:
-    """What a hall costs: made, checked, stored beside a bare COPY, loaded, put on sale beside a bare insert."""
-    assert rounds >= 1
-    made: Version | None = None
-    async with opened() as bench:
-        with Progress(console=Console(stderr=True), transient=True) as shown:
-            task = shown.add_task(f"{preset}, {rounds} rounds", total=rounds)
-            for _ in range(rounds):
-                made = await _round(bench, preset)
-                shown.advance(task)
-        assert made is not None
-        drawing = await bench.studio.drawing(bench.place.id, made.layout_id, made.version)
-    figures = {
-        "preset": preset,
-        "seats": made.seat_count,
-        "rounds": rounds,
-        "geometry_bytes": len(drawing.gzipped),
-        **{f"{name}_s": round(bench.median(name), 6) for name in bench.seconds},
-        "store_ratio": round(bench.median("store") / bench.median("copy"), 2),
-        "warm_ratio": round(bench.median("load") / bench.median("warm"), 1),
-        "publish_ratio": round(bench.median("publish") / bench.median("insert"), 2),
-    }
-    show(figures, as_json=as_json)
-
-
-def show(figures: dict[str, object], *, as_json: bool) -> None:
-    """The figures for a person or for a program."""
-    if as_json:
-        print(json.dumps(figures))
-        return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("figure")
-    table.add_column("value", justify="right")
-    for name, value in figures.items():
-        table.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int | float) else str(value))
-    Console(highlight=False).print(table)
-
-
-async def _round(bench: Bench, preset: str) -> Version:
-    hall = await bench.time("generate", lambda: asyncio.to_thread(generated, preset))
-    document = await bench.time("write", lambda: asyncio.to_thread(write_layout, hall))
-    read: Layout = await bench.time("validate", lambda: asyncio.to_thread(read_layout, document))
-    assert read == hall
-    made = await bench.time("store", lambda: operator.add_layout(bench.studio, bench.place, bench.venue.id, hall))
-    await _copy(bench, made)
-    back = await bench.time("load", lambda: operator.load(bench.studio, bench.place, made.layout_id, made.version))
-    assert back == hall
-    await bench.time("cold", lambda: bench.studio.drawing(bench.place.id, made.layout_id, made.version))
-    await bench.studio.settle()
-    fresh = Studio(bench.studio.db, Cache(link=bench.link))  # as in another process: nothing in memory yet
-    await bench.time("warm", lambda: fresh.drawing(bench.place.id, made.layout_id, made.version))
-    await bench.time("hot", lambda: fresh.drawing(bench.place.id, made.layout_id, made.version))
-    await _publish(bench, made)
-    return made
-
-
-async def _publish(bench: Bench, made: Version) -> None:
-    """An event in the hall gets its places; beside it one bare insert of the same rows, without policies."""
-    now = datetime.now(UTC)
-    new = NewEvent(
-        venue_id=bench.venue.id,
-        name="Bench",
-        slug=f"bench-{new_id().hex}",
-        start_at=now + timedelta(days=1),
-        end_at=now + timedelta(days=2),
+@bench.command("reserve")
+def reserve(
+    seconds: Seconds = 5,
+    pairs: Annotated[int, typer.Option(min=1, max=20, help="How often ours, bare, bare, ours.")] = 3,
+    connections: Connections = 256,
+    workers: Processes = 1,
+    hall: Hall = "stadium-100k",
+    *,
+    without_redis: Annotated[bool, typer.Option(help="Let Redis stand still meanwhile.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Holds a second over HTTP, each of another seat, beside PostgreSQL's own limit of one hold a call."""
+    settings_for("bench", log_level="warning")
+    run_to_end(
+        selling.reserve(
+            seconds=seconds,
+            pairs=pairs,
+            connections=connections,
+            workers=workers,
+            hall=hall,
+            redis=not without_redis,
+            as_json=as_json,
+        )
     )
-    event = (await events.create_event(bench.studio.db, bench.place, new)).event
-    pin = Pin(made.layout_id, made.version)
-    await operator.move(bench.studio, bench.place, *pin, VersionStatus.ACTIVE, reason=None)
-    await prices.save_seating(bench.studio, bench.place, event.id, Wanted(pin=pin, overrides={}))
-    order = Order(verb=Verb.PUBLISH)
-    await bench.time("publish", lambda: places.move_event(bench.studio, bench.place, event.id, order))
-    table = f"bare_event_seats_{new_id().hex}"
-    await bench.owner.execute(f"create table {table} (like event_seats including all)")
-    insert = f"insert into {table} select * from event_seats where event_id = $1 order by ordinal"  # noqa: S608
-    await bench.time("insert", lambda: bench.owner.execute(insert, event.id))
-    await bench.owner.execute(f"drop table {table}")
 
 
-async def _copy(bench: Bench, made: Version) -> None:
-    """The same rows by COPY, the fastest way there is, into tables like ours: same columns and keys, no policies."""
-    await bench.owner.execute("select set_config('app.scope', 'system', false)")
-    bare: dict[str, list[tuple[object, ...]]] = {}
-    for table in COPIED:
-        rows = await bench.owner.fetch(f"select * from {table} where layout_id = $1", made.layout_id)  # noqa: S608
-        bare[f"bare_{table}_{new_id().hex}"] = [tuple(row) for row in rows]
-        name = list(bare)[-1]
-        await bench.owner.execute(f"create table {name} (like {table} including all)")
+@bench.command("steady")
+def steady(
+    per_s: Annotated[float, typer.Option(min=1, max=100_000, help="Asks a second.")] = 1_000,
+    seconds: Seconds = 10,
+    connections: Connections = 1_000,
+    hall: Hall = "stadium-100k",
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Asks at fixed times, and then three times as many as can be done."""
+    settings_for("bench", log_level="warning")
+    run_to_end(selling.steady(per_s=per_s, seconds=seconds, connections=connections, hall=hall, as_json=as_json))
 
-    async def copy() -> None:
-        for name, rows in bare.items():
-            await bench.owner.copy_records_to_table(name, records=rows)
 
-    await bench.time("copy", copy)
-    for name in bare:
-        await bench.owner.execute(f"drop table {name}")
+@bench.command("storm")
+def storm(
+    people: Annotated[int, typer.Option(min=2, max=10_000, help="How many want the seat.")] = 1_000,
+    rounds: Rounds = 5,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Everybody wants one seat at the same moment, beside as many who only ask who they are."""
+    settings_for("bench", log_level="warning")
+    run_to_end(selling.storm(people=people, rounds=rounds, as_json=as_json))
+
+
+@bench.command("seatmap")
+def seatmap(seconds: Seconds = 5, hall: Hall = "stadium-100k", *, as_json: AsJson = False) -> None:
+    """The whole map and occupancy from memory, beside PostgreSQL's answer to the same question."""
+    settings_for("bench", log_level="warning")
+    run_to_end(selling.seatmap(seconds=seconds, hall=hall, as_json=as_json))
+
+
+@bench.command("mixed")
+def mixed(
+    seconds: Seconds = 10,
+    connections: Connections = 256,
+    workers: Processes = 1,
+    hall: Hall = "stadium-60k",
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """A sale as it is: many look, some hold, some ask for what they hold."""
+    settings_for("bench", log_level="warning")
+    run_to_end(selling.mixed(seconds=seconds, connections=connections, workers=workers, hall=hall, as_json=as_json))
+
+
+@bench.command("expiry")
+def expiry(
+    holds: Annotated[int, typer.Option(min=100, max=20_000, help="How many have lapsed.")] = 10_000,
+    rounds: Rounds = 3,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Lapsed holds tidied away a second, beside a bare statement that does the same."""
+    settings_for("bench", log_level="warning")
+    run_to_end(selling.expiry(holds=holds, rounds=rounds, as_json=as_json))

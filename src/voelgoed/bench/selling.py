@@ -1,0 +1,316 @@
+"""What selling costs over real HTTP with everything on, and anchors in the same run."""
+
+import itertools
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Final
+
+from voelgoed.bench import anchors, closed, ground as grounds, openloop, report
+from voelgoed.bench.closed import Told
+from voelgoed.bench.ground import BenchRefused, Ground, Sale
+from voelgoed.holds.availability import Availability
+from voelgoed.holds.projection import Projection
+from voelgoed.redis import RedisLink
+
+GUESTS: Final = 40_000
+GROUP: Final = 512
+SEATS_EACH: Final = 8
+OVERLOAD: Final = 3
+SEATS_SHARE_MAX: Final = 0.9
+
+
+async def reserve(
+    *, seconds: float, pairs: int, connections: int, workers: int, hall: str, as_json: bool, redis: bool = True
+) -> None:
+    """Holds a second over HTTP beside PostgreSQL's own, in turns: ours, bare, bare, ours."""
+    with report.steps(3 + 4 * pairs) as shown:
+        async with grounds.opened(workers=workers) as ground:
+            guests = await _prepare(ground, hall, shown)
+            bare = await anchors.prepare(ground)
+            if not redis:
+                ground.freeze("redis")
+            await _warm_up(ground, guests, connections)
+            shown.done()
+            ours: list[Told] = []
+            ones: list[float] = []
+            manys: list[float] = []
+            for number in range(2 * pairs):
+                for is_ours in (number % 2 == 0, number % 2 == 1):
+                    if is_ours:
+                        shown.begin("reserve")
+                        ours.append(await _one_run(ground, guests, connections, seconds))
+                    else:
+                        shown.begin("anchor")
+                        ones.append(await bare.one(seconds))
+                        manys.append(await bare.many(min(seconds, 2)))
+                    shown.done()
+            await ground.require_well()
+    ratios = [told.per_s / one for told, one in zip(ours, ones, strict=True)]
+    middle = sorted(ours, key=lambda told: told.per_s)[len(ours) // 2]
+    report.show(
+        {
+            "ratio": round(statistics.median(ratios), 3),
+            "ratios": [round(ratio, 3) for ratio in ratios],
+            "holds_per_s": round(statistics.median(told.per_s for told in ours)),
+            "anchor_per_s": round(statistics.median(ones)),
+            "batch_anchor_per_s": round(statistics.median(manys)),
+            "p50_ms": middle.p50_ms,
+            "p95_ms": middle.p95_ms,
+            "p99_ms": middle.p99_ms,
+            "connections": connections,
+            "workers": workers,
+            "redis": redis,
+            "cpu": middle.cpu,
+            "cpu_us_per_hold": {
+                role: round(1e6 * used / 100 / middle.per_s, 1) for role, used in middle.cpu.items() if used
+            },
+            "steal_pct": max(told.use.steal_pct for told in ours),
+            "foreign_pct": max(told.use.foreign_pct for told in ours),
+            "disturbed": any(told.use.is_disturbed for told in ours),
+        },
+        as_json=as_json,
+    )
+
+
+async def steady(*, per_s: float, seconds: float, connections: int, hall: str, as_json: bool) -> None:
+    """Asks at fixed times, and then three times the most that can be done: what still gets through, how soon no."""
+    with report.steps(6) as shown:
+        async with grounds.opened() as ground:
+            guests = await _prepare(ground, hall, shown)
+            await _warm_up(ground, guests, 256)
+            shown.done()
+            shown.begin("open loop")
+            lines = itertools.islice(_asks(ground, await ground.put_on_sale(), guests), round(per_s * seconds))
+            even = await openloop.apart(ground.address, list(lines), per_s=per_s, connections=connections)
+            ground.asked += even.sent
+            shown.done()
+            shown.begin("peak")
+            peak = await _one_run(ground, guests, 256, seconds)
+            shown.done()
+            shown.begin("overload")
+            offered = OVERLOAD * peak.per_s
+            sale = await ground.put_on_sale()
+            count = min(round(offered * seconds), round(SEATS_SHARE_MAX * len(sale.seat_ids)))
+            lines = itertools.islice(_asks(ground, sale, guests), count)
+            over = await openloop.apart(ground.address, list(lines), per_s=offered, connections=4 * connections)
+            shown.done()
+            await ground.require_well()
+    goodput = over.granted / over.seconds
+    report.show(
+        {
+            "offered_per_s": per_s,
+            "connections": connections,
+            **{name: value for name, value in asdict(even).items() if name != "without_retry_after"},
+            "errors": even.errors,
+            "peak_per_s": round(peak.per_s),
+            "overload_per_s": round(offered),
+            "goodput_per_s": round(goodput),
+            "goodput_share": round(goodput / peak.per_s, 3),
+            "overload_statuses": over.statuses,
+            "refusal_p50_ms": over.refused_p50_ms,
+            "refusals_without_retry_after": over.without_retry_after,
+            "disturbed": peak.use.is_disturbed,
+        },
+        as_json=as_json,
+    )
+
+
+async def storm(*, people: int, rounds: int, as_json: bool) -> None:
+    """Everybody wants one seat at the same moment, beside as many who only ask who they are."""
+    ratios, lasts, idles = [], [], []
+    with report.steps(3 + 2 * rounds) as shown:
+        async with grounds.opened() as ground:
+            guests = await _prepare(ground, "theatre-350", shown, guests=people)
+            sale = await ground.put_on_sale()
+            who = [f"GET /api/me {token}" for token in guests]
+            await openloop.burst_apart(ground.address, who)
+            shown.done()
+            for number in range(rounds):
+                shown.begin("no-ops")
+                idle = await openloop.burst_apart(ground.address, who)
+                shown.done()
+                shown.begin("storm")
+                path = f"/api/events/{sale.event_id}/seats/{sale.seat_ids[number]}/reserve"
+                rush = await openloop.burst_apart(ground.address, [f"POST {path} {token}" for token in guests])
+                shown.done()
+                if rush.statuses != {"201": 1, "409": people - 1}:
+                    raise BenchRefused(f"one should win and the others lose: {rush.statuses}")
+                ratios.append(rush.max_ms / idle.max_ms)
+                lasts.append(rush.max_ms)
+                idles.append(idle.max_ms)
+            await ground.require_well()
+    report.show(
+        {
+            "people": people,
+            "ratio": round(statistics.median(ratios), 2),
+            "last_answer_ms": round(statistics.median(lasts), 1),
+            "noop_last_answer_ms": round(statistics.median(idles), 1),
+        },
+        as_json=as_json,
+    )
+
+
+async def seatmap(*, seconds: float, hall: str, as_json: bool) -> None:
+    """The whole map and occupancy, asked for over HTTP, beside PostgreSQL's own answer to the same question."""
+    with report.steps(6) as shown:
+        async with grounds.opened() as ground:
+            guests = await _prepare(ground, hall, shown)
+            sale = await ground.put_on_sale()
+            await _one_sale(ground, sale, guests, 64, 1)
+            shown.done()
+            shown.begin("seat map")
+            path = f"/api/events/{sale.event_id}/seatmap"
+            whole = await closed.run(ground, [f"GET {path} {guests[0]}"], connections=32, seconds=seconds)
+            shown.done()
+            shown.begin("occupancy")
+            path = f"/api/events/{sale.event_id}/occupancy"
+            share = await closed.run(ground, [f"GET {path} {guests[0]}"], connections=32, seconds=seconds)
+            shown.done()
+            load_s, count_s = await _cold(ground, sale)
+    report.show(
+        {
+            "seats": len(sale.seat_ids),
+            "seatmap_per_s": round(whole.per_s),
+            "seatmap_p99_ms": whole.p99_ms,
+            "occupancy_per_s": round(share.per_s),
+            "occupancy_p99_ms": share.p99_ms,
+            "postgresql_map_ms": round(1_000 * load_s, 2),
+            "postgresql_count_ms": round(1_000 * count_s, 2),
+            "map_ratio": round(load_s * whole.per_s, 1),
+            "count_ratio": round(count_s * share.per_s, 1),
+            "disturbed": whole.use.is_disturbed or share.use.is_disturbed,
+        },
+        as_json=as_json,
+    )
+
+
+async def mixed(*, seconds: float, connections: int, workers: int, hall: str, as_json: bool) -> None:
+    """What a sale is: most look at the map, some hold, some ask for what they hold."""
+    with report.steps(4) as shown:
+        async with grounds.opened(workers=workers) as ground:
+            guests = await _prepare(ground, hall, shown)
+            sale = await ground.put_on_sale()
+            asks = _asks(ground, sale, guests)
+            lines = []
+            for number, ask in enumerate(itertools.islice(asks, round(SEATS_SHARE_MAX * len(sale.seat_ids)))):
+                token = ask.rsplit(" ", 1)[1]
+                lines.append(ask)
+                lines.append(f"GET /api/events/{sale.event_id}/occupancy {token}")
+                lines += [f"GET /api/events/{sale.event_id}/seatmap {token}"] if number % 4 == 0 else []
+                lines += [f"GET /api/events/{sale.event_id}/holds/mine {token}"] if number % 8 == 0 else []
+            await closed.run(ground, lines[-500:], connections=64, seconds=1)
+            shown.begin("mixed")
+            told = await closed.run(ground, lines, connections=connections, seconds=seconds)
+            shown.done()
+            held = await ground.count_holds(sale)
+            await ground.require_well()
+    report.show(
+        {
+            "requests_per_s": round(told.requests / told.seconds),
+            "holds": held,
+            "refused": told.refused,
+            "broken": told.broken,
+            "p50_ms": told.p50_ms,
+            "p95_ms": told.p95_ms,
+            "p99_ms": told.p99_ms,
+            "connections": connections,
+            "workers": workers,
+            "cpu": told.cpu,
+            "disturbed": told.use.is_disturbed,
+        },
+        as_json=as_json,
+    )
+
+
+async def expiry(*, holds: int, rounds: int, as_json: bool) -> None:
+    """Lapsed holds tidied away, beside one bare set-based statement that does the same."""
+    ours: list[float] = []
+    bares: list[float] = []
+    with report.steps(3 + 2 * rounds) as shown:
+        async with grounds.opened() as ground:
+            await _prepare(ground, "arena-20k", shown, guests=1)
+            bare = await anchors.prepare(ground)
+            ground.freeze("worker")
+            shown.done()
+            for number in range(2 * rounds):
+                for is_ours in (number % 2 == 0, number % 2 == 1):
+                    if is_ours:
+                        shown.begin("reaper")
+                        ours.append(await ground.reap(holds))
+                    else:
+                        shown.begin("anchor")
+                        bares.append(await bare.expire(holds))
+                shown.done()
+            await ground.require_well()
+    ratios = [mine / other for mine, other in zip(ours, bares, strict=True)]
+    report.show(
+        {
+            "holds": holds,
+            "ratio": round(statistics.median(ratios), 3),
+            "reaped_per_s": round(statistics.median(ours)),
+            "anchor_per_s": round(statistics.median(bares)),
+        },
+        as_json=as_json,
+    )
+
+
+async def _prepare(ground: Ground, hall: str, shown: report.Steps, *, guests: int = GUESTS) -> list[str]:
+    shown.begin(f"hall {hall}")
+    await ground.make_hall(hall)
+    shown.done()
+    shown.begin(f"{guests} guests")
+    tokens = await ground.invite(guests)
+    shown.done()
+    shown.begin("warm up")
+    return tokens
+
+
+async def _warm_up(ground: Ground, guests: list[str], connections: int) -> None:
+    """Connections made, statements prepared, pages read: what a server has behind it after its first second."""
+    await _one_sale(ground, await ground.put_on_sale(), guests, connections, 2)
+
+
+async def _one_run(ground: Ground, guests: list[str], connections: int, seconds: float) -> Told:
+    return await _one_sale(ground, await ground.put_on_sale(), guests, connections, seconds)
+
+
+async def _one_sale(ground: Ground, sale: Sale, guests: list[str], connections: int, seconds: float) -> Told:
+    """Distinct seats in random order, until the time is up; the record is asked whether it was so."""
+    lines = list(_asks(ground, sale, guests))
+    told = await closed.run(ground, lines, connections=connections, seconds=seconds)
+    if told.requests >= len(lines):
+        raise BenchRefused("the hall was sold out before the time was up: take a larger one")
+    if told.refused or told.broken:
+        raise BenchRefused(f"{told.refused} of {told.requests} asks for free seats were refused, {told.broken} broken")
+    ground.asked += told.requests + connections
+    held = await ground.count_holds(sale)
+    if not told.granted <= held <= told.granted + connections:  # some were on their way when wrk stopped listening
+        raise BenchRefused(f"{told.granted} holds were acknowledged, {held} are there")
+    return told
+
+
+def _asks(ground: Ground, sale: Sale, guests: list[str]) -> Iterator[str]:
+    """An ask for each seat. Guests come in groups; each of a group asks for a few seats, then the next group comes.
+
+    Nobody may have more than ten in five minutes, and nobody asks for a second while the first is on its way.
+    """
+    for number, seat_id in enumerate(sale.seat_ids, ground.asked):
+        group, place = divmod(number, GROUP * SEATS_EACH)
+        token = guests[(group * GROUP + place % GROUP) % len(guests)]
+        yield f"POST /api/events/{sale.event_id}/seats/{seat_id}/reserve {token}"
+
+
+async def _cold(ground: Ground, sale: Sale) -> tuple[float, float]:
+    """How long PostgreSQL takes for a map and for a count, the best of some."""
+    availability = Availability(ground.db, Projection(RedisLink("redis://127.0.0.1:1")))
+    loads, counts = [], []
+    for _ in range(5):
+        began = time.perf_counter()
+        await availability.load(ground.place.id, sale.event_id)
+        loads.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        await availability.occupancy(ground.place.id, sale.event_id)  # nobody tells it what is new, so it is counted
+        counts.append(time.perf_counter() - began)
+    return min(loads), min(counts)
