@@ -39,7 +39,8 @@ test: setup ## Everything, on real PostgreSQL, real Valkey and a real browser
 	# By themselves: readers of the journal wait for every transaction of the server, so for other tests' as well.
 	$(PYTEST) $(READERS) $(ARGS)
 	# And so what opens a thousand connections, writes 100,000 seats, compares paces or kills under load.
-	$(PYTEST) tests/holds tests/faults/test_registry_kills.py -m alone $(ARGS)
+	$(PYTEST) tests/holds tests/cli/test_bench.py tests/faults/test_registry_kills.py tests/faults/test_tiers.py tests/faults/test_reapers.py \
+	  -m alone $(ARGS)
 	# Once more on the oldest PostgreSQL: what touches the database, but for what asks the same of every route.
 	$(OLDEST) $(PYTEST) -n 2 -m "postgresql and $(MOST)" $(READERS:%=--ignore %) \
 	  --ignore tests/browser --ignore tests/http/test_contract.py --ignore tests/security/test_matrix.py $(ARGS)
@@ -52,7 +53,7 @@ fix: setup ## Format, and mend what can be mended by itself
 bench: setup ## Print what the ground costs (figures of one machine, to be compared within one run)
 	$(PYTEST) tests/bench -m bench -s -n 0 $(ARGS)
 
-sim: setup ## Kill processes at random for a while and audit what is left (SEED=1 STEPS=20)
+sim: setup ## Kill and hurt at random for a while and audit what is left (SEED=1 STEPS=20 SECONDS=20)
 	$(PYTEST) tests/sim -m sim -s -n 0 $(ARGS)
 
 screens: setup ## Take pictures of every screen into docs/screens

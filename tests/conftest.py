@@ -16,6 +16,7 @@ import pytest
 import structlog
 from pydantic import SecretStr
 
+from tests.make import passing
 from tests.make.processes import free_port
 from tests.make.web import Site, serving
 from voelgoed import schema
@@ -153,8 +154,9 @@ async def services(settings: Settings, db: Database, redis_url: str) -> AsyncIte
     assert settings.database_url is not None
     async with RedisLink(redis_url, connect_timeout_s=1, call_timeout_s=1) as link:
         lanes = await Database.open(settings.database_url.get_secret_value(), size=CONNECTIONS, settings=SETTINGS)
-        services = build_services(settings, db, link, SECRET_KEY, lanes)
+        services = build_services(settings, db, link, SECRET_KEY, lanes, clock=passing.clock)
         yield services
+        await services.availability.close()
         await services.lanes.close()
         await services.failures.flush()
         services.door.passwords.close()

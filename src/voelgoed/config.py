@@ -82,6 +82,8 @@ class Settings(BaseSettings):
     redis_call_timeout_s: float = Field(default=0.15, gt=0, le=5)
     redis_probe_s: float = Field(default=30.0, gt=0, le=600)
     """How often a Redis that was given up is tried again."""
+    hot_map_mb: int = Field(default=256, ge=1, le=65_536)
+    """How much memory the places of events may take in each process."""
     stop_grace_s: float = Field(default=5.0, gt=0, le=60)
     """How long a stopping process may finish requests that are under way."""
 

@@ -45,6 +45,10 @@ class RedisAway(Exception):
     """No answer from Redis, or not asked because there would be none. Every caller has a way to go on without."""
 
 
+class RedisRefused(RedisAway):
+    """Redis is there and would not do this one thing: what stands under a key is not what it should be."""
+
+
 class _Broken(Exception):
     """A call that says Redis is not well."""
 
@@ -197,7 +201,7 @@ class RedisLink:
         except ResponseError as refused:
             # The server lives and has refused this one command: that is ours to mend, not a reason to leave it alone.
             metrics.REDIS_FAILURES.labels("refused").inc()
-            raise RedisAway(f"refused: {type(refused).__name__}") from refused
+            raise RedisRefused(f"refused: {type(refused).__name__}") from refused
         except (OSError, RedisError) as failed:  # OSError includes the time-out
             metrics.REDIS_FAILURES.labels(_reason(failed)).inc()
             raise _Broken(type(failed).__name__) from failed

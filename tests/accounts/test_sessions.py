@@ -1,7 +1,7 @@
 """Sessions as a process knows them: believed for a while, ended at once."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -42,13 +42,13 @@ def sessions(db: Database, link: RedisLink, clock: Clock) -> Sessions:
 
 async def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     reads: list[bytes] = []
-    find = store.find_session
+    find = store.find_sessions
 
-    async def counted(conn: Conn, digest: bytes) -> store.Row | None:
-        reads.append(digest)
-        return await find(conn, digest)
+    async def counted(conn: Conn, digests: Sequence[bytes]) -> dict[bytes, store.Row]:
+        reads.extend(digests)
+        return await find(conn, digests)
 
-    monkeypatch.setattr(store, "find_session", counted)
+    monkeypatch.setattr(store, "find_sessions", counted)
     return reads
 
 
@@ -159,18 +159,18 @@ async def test_a_role_that_changed_while_it_was_read_is_read_again(
 ) -> None:
     """What was read before an end was told counts as old, even when it arrives after."""
     person = await make_person(db, role=Role.STAFF)
-    find = store.find_session
+    find = store.find_sessions
 
-    async def overtaken(conn: Conn, digest: bytes) -> store.Row | None:
-        row = await find(conn, digest)
-        monkeypatch.setattr(store, "find_session", find)
+    async def overtaken(conn: Conn, digests: Sequence[bytes]) -> dict[bytes, store.Row]:
+        row = await find(conn, digests)
+        monkeypatch.setattr(store, "find_sessions", find)
         sessions._clock.now += 1  # type: ignore[attr-defined]  # the test's own clock
         async with db.transaction(person.organization.id) as other:
             await store.set_member(other, person.organization.id, person.user_id, Role.ADMIN)
         sessions.void(person.user_id)
         return row
 
-    monkeypatch.setattr(store, "find_session", overtaken)
+    monkeypatch.setattr(store, "find_sessions", overtaken)
     stale = await sessions.find(person.token)
     fresh = await sessions.find(person.token)
     assert stale is not None

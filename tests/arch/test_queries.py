@@ -11,6 +11,7 @@ from voelgoed.db import Connection, load_queries
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "voelgoed"
 FILES = sorted(PACKAGE.glob("*/queries.sql"))
 TENANT_TABLES = {
+    "occupancy_snapshots",
     "journal",
     "origins",
     "org_members",

@@ -1,9 +1,11 @@
 """`voelgoed verify` sees whatever must never be so; `voelgoed registry` tells what is held, and tidies up."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -14,13 +16,19 @@ from tests.make.accounts import make_organization
 from tests.make.holds import Sale, let_pass, on_sale
 from tests.make.processes import environment, voelgoed
 from tests.make.races import database_alone
+from tests.make.seating import facts_of
 from voelgoed import schema
 from voelgoed.accounts.model import Organization
 from voelgoed.cli import registry
 from voelgoed.config import Settings
 from voelgoed.db import Connection, Database
 from voelgoed.embedded import Embedded
+from voelgoed.holds import reconcile
 from voelgoed.holds.auditing import CHECKS, SHOWN_MAX
+from voelgoed.holds.availability import Availability
+from voelgoed.holds.following import REBUILD, Dispatcher
+from voelgoed.holds.projection import Projection
+from voelgoed.ids import new_id
 from voelgoed.redis import RedisLink
 from voelgoed.wiring import build_services
 
@@ -264,3 +272,64 @@ async def test_the_reaper_lets_go_what_nobody_may_hold(house: House, capsys: pyt
         "converted",
         "converted",
     ]
+
+
+async def told_of(house: House, capsys: pytest.CaptureFixture[str], *, is_mended: bool = False) -> dict[str, Any]:
+    """What `voelgoed registry compare --json`, or `reconcile --json`, says."""
+    capsys.readouterr()
+    is_same = await registry.compare(
+        house.settings, organization="skouburg", slug="boemeltrein", is_mended=is_mended, as_json=True
+    )
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert told["consistent"] is is_same
+    assert told["status"] == ("ok" if is_same else "stale")
+    return told
+
+
+@pytest.mark.req("REG-31", "REG-32", "REG-33", "REG-34")
+async def test_redis_is_compared_and_made_anew(
+    house: House, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is missing is named; asked to, the worker makes it anew, and then everything agrees."""
+    monkeypatch.setattr(reconcile, "AGAIN_S", 0.0)
+    assert house.settings.redis_url is not None
+    found = await told_of(house, capsys)
+    assert (found["ets_count"], found["redis_count"], found["db_count"]) == (None, 0, 2)
+    assert str(house.hold_id) in found["missing"]
+    assert len(found["missing"]) == 2
+    async with RedisLink(house.settings.redis_url.get_secret_value(), connect_timeout_s=5, call_timeout_s=5) as link:
+        projection = Projection(link)
+        db = house.sale.db
+        worker = Dispatcher(db, Availability(db, projection), projection)
+        key = f"voelgoed:org:{house.sale.place.id}:event:{{{house.sale.event.id}}}:seat_holds"
+
+        async def until_told() -> None:
+            async with asyncio.timeout(30):
+                while not (await told_of(house, capsys))["consistent"]:
+                    await worker.tick()
+
+        await until_told()
+        await link.client.zadd(key, {str(ghost := new_id()): 2**45})
+        assert (await told_of(house, capsys))["extra"] == [str(ghost)]
+        mended = await told_of(house, capsys, is_mended=True)
+        assert (mended["extra"], mended["consistent"]) == ([str(ghost)], False)
+        await until_told()
+    assert [fact["data"]["extra"] for fact in await facts_of(house.sale.db, house.sale.event, REBUILD)] == [1]
+
+
+async def test_a_difference_is_said_by_the_exit_code(house: House, data_dir: Path) -> None:
+    """1 with the holds by their ids; reconcile ends well; without Redis that is said; an event must be there."""
+    assert house.settings.redis_url is not None
+    env = environment(data_dir, **house.env, VOELGOED_REDIS_URL=house.settings.redis_url.get_secret_value())
+    done = voelgoed("registry", "compare", "skouburg", "boemeltrein", env=env)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("PostgreSQL 2 holds, Redis 0: ")
+    assert f"missing in Redis: {house.hold_id}" in done.stdout
+    done = voelgoed("registry", "reconcile", "skouburg", "boemeltrein", env=env)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "The worker makes them anew.")
+    away = {**env, "VOELGOED_REDIS_URL": "redis://127.0.0.1:1"}
+    done = voelgoed("registry", "compare", "skouburg", "boemeltrein", env=away)
+    assert done.returncode == 1
+    assert "Redis away: Redis is away." in done.stdout
+    done = voelgoed("registry", "compare", "skouburg", "nowhere", env=env)
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (2, "", "voelgoed: There is no such event.")

@@ -14,7 +14,7 @@ import pytest
 from redis.asyncio import Redis
 
 from tests.make.accounts import make_organization
-from tests.make.events import call_of, catalogue_of, make_event, make_venue, soon
+from tests.make.events import call_of, carry_out, catalogue_of, make_event, make_venue, soon
 from voelgoed.accounts.model import Call, Organization
 from voelgoed.breaker import State
 from voelgoed.cache import INVALIDATE_CHANNEL, Cache
@@ -76,7 +76,7 @@ class Scene:
 
     async def move(self, verb: Verb, **fields: Any) -> None:
         order = Order(verb=verb, reason="in a test", **fields)
-        self.event = (await usecases.move_event(self.db, self.here, self.call, self.event.id, order)).event
+        self.event = (await carry_out(self.db, self.here, self.call, self.event.id, order)).event
 
     async def change(self, **fields: Any) -> None:
         self.event = (

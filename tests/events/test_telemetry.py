@@ -8,7 +8,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from tests.make.accounts import make_organization
-from tests.make.events import call_of, make_event, soon
+from tests.make.events import call_of, carry_out, make_event, soon
 from voelgoed.accounts.model import Organization, Role
 from voelgoed.db import Database
 from voelgoed.events import timekeeper, usecases
@@ -69,7 +69,7 @@ async def test_a_move_is_counted_and_logged(
     before, who = moves(verb, old, new), new_id()
     new_date = NewDate(start_at=soon(days=60)) if verb is Verb.RESCHEDULE else None
     order = Order(verb=verb, reason="the roof leaks", new_date=new_date)
-    await usecases.move_event(db, services.catalogue, call_of(place, Role.ADMIN, who), event.id, order)
+    await carry_out(db, services.catalogue, call_of(place, Role.ADMIN, who), event.id, order)
     assert moves(verb, old, new) == before + 1
     told = [entry for entry in logs if entry["event"] == kind]
     assert len(told) == 1
@@ -86,9 +86,7 @@ async def test_a_refusal_is_not_counted_as_a_move(
     logs.clear()
     before = moves(Verb.CANCEL, "draft", "cancelled")
     with pytest.raises(EventMoveRefused):
-        await usecases.move_event(
-            db, services.catalogue, call_of(place), event.id, Order(verb=Verb.CANCEL, reason="none")
-        )
+        await carry_out(db, services.catalogue, call_of(place), event.id, Order(verb=Verb.CANCEL, reason="none"))
     assert moves(Verb.CANCEL, "draft", "cancelled") == before
     assert [entry for entry in logs if entry["event"].startswith("event_")] == []
 

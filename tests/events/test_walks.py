@@ -10,10 +10,9 @@ from uuid import UUID
 import pytest
 
 from tests.make.accounts import make_organization
-from tests.make.events import call_of, make_event, make_venue, soon
+from tests.make.events import call_of, carry_out, make_event, make_venue, soon
 from voelgoed.accounts.model import Call, Organization, Role
 from voelgoed.db import Database
-from voelgoed.events import usecases
 from voelgoed.events.catalogue import Catalogue
 from voelgoed.events.model import Event, EventAtVenue, NewDate, Order, Status, Verb
 from voelgoed.events.refusals import EventChanged, EventMoveRefused, EventTimesInvalid
@@ -66,7 +65,7 @@ class Walk:
             orders = [self.order(version, 2 * number + which) for which in (0, 1)]
             outcomes = await asyncio.gather(
                 *(
-                    usecases.move_event(self.db, self.catalogue, call, self.event_id, order)
+                    carry_out(self.db, self.catalogue, call, self.event_id, order)
                     for call, order in zip(self.actors, orders, strict=True)
                 ),
                 return_exceptions=True,
@@ -137,7 +136,7 @@ async def test_of_two_with_the_same_version_one_wins(db: Database, services: Ser
     event = await make_event(db, place, status="published")
     outcomes = await asyncio.gather(
         *(
-            usecases.move_event(
+            carry_out(
                 db,
                 services.catalogue,
                 call_of(place),

@@ -53,7 +53,11 @@ class Sale:
 
     async def left(self, zone: str) -> int:
         offer = await offering.see_offer(
-            self.services.studio, self.services.catalogue, self.buyer(), self.made.event.id
+            self.services.studio,
+            self.services.availability,
+            self.services.catalogue,
+            self.buyer(),
+            self.made.event.id,
         )
         return next(one.counts.available for one in offer.zones if one.view.code == zone)
 

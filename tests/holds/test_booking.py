@@ -18,16 +18,19 @@ from tests.make.events import call_of, make_event, make_venue, move as lifecycle
 from tests.make.holds import Sale, everything_of, let_pass, on_sale
 from tests.make.layouts import small_layout
 from tests.make.seating import as_registry, event_now, facts_of, move, unpublish, zone_rows
+from tests.make.web import Site
 from voelgoed.accounts import store as account_store
 from voelgoed.accounts.model import Call, Organization, Role
 from voelgoed.db import Connection, Database
-from voelgoed.errors import Busy, DomainError, LostRace
+from voelgoed.errors import Busy, DomainError, LostRace, OutcomeUnknown
+from voelgoed.events import lifecycle
 from voelgoed.events.model import CLOCK, OPERATOR, NewDate, Order, Verb
 from voelgoed.holds import auditing, booking, lane, registry, store, usecases
 from voelgoed.holds.refusals import SeatingInUse
 from voelgoed.http import server
 from voelgoed.ids import new_id
 from voelgoed.jobs import worker
+from voelgoed.journal.recording import record_all
 from voelgoed.seating import policies
 from voelgoed.seating.model import AccessMode
 from voelgoed.seating.overlay import Overlay, ZoneOverride
@@ -155,8 +158,8 @@ async def test_an_event_may_have_limits_of_its_own(services: Services, db: Datab
     other = own.caller()
     await set_policy(db, place, locked_fields=list(said))
     assert await refused(own.hold(other, "S-A-3", "S-A-4", "S-B-1")) == "seats_refused"
-    await booking.release(own.db, buyer, (await own.rows())[2]["id"])
-    await booking.release(own.db, buyer, (await own.rows())[3]["id"])
+    await booking.release(own.services.lanes, own.db, buyer, (await own.rows())[2]["id"])
+    await booking.release(own.services.lanes, own.db, buyer, (await own.rows())[3]["id"])
     assert await refused(own.hold(other, "S-B-1", "S-B-4")) == "max_wheelchair_seats_exceeded"
     await set_policy(db, place, enforce_accessibility_rules=False)
     await own.hold(other, "S-B-1", "S-B-4")
@@ -332,6 +335,41 @@ async def test_a_time_change_lets_go_what_is_outside_the_sale(services: Services
     assert await auditing.verify(services.db, organization_id=place.id) == []
 
 
+async def test_after_the_end_of_its_sale_an_edit_lets_nothing_go(services: Services, place: Organization) -> None:
+    """Whoever holds a seat when the sale ends may finish; nothing but other times of the sale ends that."""
+    sale = await on_sale(services, place, sale_start_at=soon(days=-9))
+    await sale.hold(sale.caller(), "S-A-1")
+    async with sale.db.transaction(place.id) as conn:
+        await conn.execute(
+            "update events set sale_end_at = $2, version = version + 1 where id = $1", sale.event.id, soon(minutes=-1)
+        )
+    lead = sale.caller(Role.OWNER)
+    for fields in ({"description": "With a band."}, {"sale_start_at": sale.event.sale_start_at}):
+        await usecases.update_event(services.studio, services.catalogue, lead, sale.event.id, fields, version=None)
+        assert await statuses(sale) == ["active"], fields
+    await move(services.studio, place, sale.event, Verb.GO_LIVE)
+    assert await statuses(sale) == ["active"]
+    moved = {"sale_end_at": soon(minutes=-2)}
+    await usecases.update_event(services.studio, services.catalogue, lead, sale.event.id, moved, version=None)
+    assert await statuses(sale) == ["cancelled"]
+
+
+async def test_whether_a_sale_was_moved_away_is_by_one_clock(
+    services: Services, place: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL's, which gives the holds and ends them, and not this machine's."""
+    sale = await on_sale(services, place, sale_start_at=soon(days=-9))
+    await sale.hold(sale.caller(), "S-A-1")
+
+    async def in_a_month(_: object) -> datetime:
+        return soon(days=30)
+
+    monkeypatch.setattr(lifecycle, "read_clock", in_a_month)
+    lead, fields = sale.caller(Role.OWNER), {"sale_end_at": soon(days=20)}
+    await usecases.update_event(services.studio, services.catalogue, lead, sale.event.id, fields, version=None)
+    assert await statuses(sale) == ["cancelled"]
+
+
 async def test_a_new_date_outside_the_sale_lets_go(sale: Sale) -> None:
     """Whoever gives it: somebody of the organization, or the operator at the terminal."""
     await sale.hold(sale.caller(), "S-A-1")
@@ -363,6 +401,21 @@ async def test_a_cancelled_event_holds_nothing(sale: Sale, who: str) -> None:
     assert [fact["data"]["reason"] for fact in told] == ["event_cancelled"] * 2
     assert await refused(sale.hold(buyer, "S-A-3")) == "event_unavailable"
     assert await auditing.verify(sale.db, organization_id=sale.place.id) == []
+
+
+@pytest.mark.parametrize("verbs", [[Verb.CANCEL], [Verb.CANCEL, Verb.ARCHIVE], [Verb.GO_LIVE, Verb.END]])
+async def test_what_is_over_is_not_extended(sale: Sale, verbs: list[Verb]) -> None:
+    """Called off, over or put away: whoever holds something still is refused more time for it, before it is let go."""
+    buyer = sale.caller()
+    held, places = (await sale.hold(buyer, "S-A-1"))[0], await sale.hold_places(buyer, 2)
+    for verb in verbs:
+        await lifecycle_move(sale.db, sale.place.id, sale.event.id, verb)
+    before = await everything_of(sale.db, sale.place.id)
+    for one in (held, places):
+        assert await refused(booking.extend(sale.db, buyer, one.hold.id)) == "event_not_available"
+    assert await everything_of(sale.db, sale.place.id) == before
+    await registry.reap(sale.db, by=CLOCK)
+    assert await statuses(sale) == ["cancelled"] * 2
 
 
 async def test_an_event_that_the_clock_has_ended_holds_nothing(services: Services, place: Organization) -> None:
@@ -461,7 +514,7 @@ async def test_a_lapsed_hold_is_taken_over(sale: Sale, owner_conn: Connection) -
     assert (row["hold_id"], row["held_by"], row["version"]) == (new.hold.id, second.actor.user_id, 4)
     assert await refused(booking.extend(sale.db, first, old.hold.id)) == "holds_expired"
     assert (await sale.buy(first, old))[0] == "holds_expired"
-    await booking.release(sale.db, first, old.hold.id)
+    await booking.release(sale.services.lanes, sale.db, first, old.hold.id)
     assert (await sale.row("S-A-1"))["hold_id"] == new.hold.id
     assert await auditing.verify(sale.db, organization_id=sale.place.id) == []
 
@@ -596,13 +649,59 @@ async def test_a_refusal_that_could_not_be_written_is_written_next_time(
     assert [fact["data"]["count"] for fact in told] == [1]
 
 
+@pytest.mark.req("AUD-02")
+@pytest.mark.parametrize("why", [OutcomeUnknown(), Busy(), ZeroDivisionError()], ids=repr)
+async def test_what_fails_at_one_event_keeps_no_other_off_the_record(
+    services: Services, place: Organization, monkeypatch: pytest.MonkeyPatch, why: Exception
+) -> None:
+    """The refusals of the other events are written; those of that one next time, when it can be then."""
+    sales = [await on_sale(services, place) for _ in range(3)]
+    for sale in sales:
+        await sale.hold(sale.caller(), "S-A-1")
+        assert await refused(sale.hold(sale.caller(), "S-A-1")) == "seat_held_by_another_user"
+
+    async def counts() -> list[int]:
+        return [len(await facts_of(sale.db, sale.event, "seat_reserve_failed")) for sale in sales]
+
+    async def fail_at_first(conn: Any, facts: Any) -> None:
+        if facts[0].event_id == sales[0].event.id:
+            raise why
+        await record_all(conn, facts)
+
+    with monkeypatch.context() as away:
+        away.setattr(lane, "record_all", fail_at_first)
+        await services.failures.flush()
+    assert await counts() == [0, 1, 1]
+    await services.failures.flush()
+    assert await counts() == [0 if isinstance(why, ZeroDivisionError) else 1, 1, 1]
+
+
+@pytest.mark.parametrize("token", ["\\u0000", "a\\u0000b", "a\\n", "\\u0085"])
+async def test_a_basket_has_no_control_characters(sale: Sale, site: Site, token: str) -> None:
+    """What PostgreSQL could not take is refused before it comes into a batch with others."""
+    who = await make_person(sale.db, sale.place)
+    bodies = {
+        f"seats/{sale.seat('S-A-1')}/reserve": "",
+        "holds": f', "seat_ids": ["{sale.seat("S-A-1")}"]',
+        f"zones/{sale.zone()}/reserve": ', "quantity": 1',
+    }
+    for path, rest in bodies.items():
+        answer = await site.client.post(
+            f"/api/events/{sale.event.id}/{path}",
+            content=f'{{"cart_token": "{token}"{rest}}}',
+            headers={**who.headers, "content-type": "application/json"},
+        )
+        assert (answer.status_code, answer.json()["effect"]) == (400, "none"), answer.text
+    assert await sale.rows() == []
+
+
 @pytest.mark.req("AUD-08", "PUB-09", "RSV-30", "HOLD-25")
 async def test_the_record_tells_the_whole_story(sale: Sale, owner_conn: Connection) -> None:
     """Whatever is done to a seat is a fact of its own, in order, with hold, person, time and organization."""
     one, two = sale.caller(), sale.caller()
     (held,) = await sale.hold(one, "S-A-1")
     await booking.extend(sale.db, one, held.hold.id)
-    await booking.release(sale.db, one, held.hold.id)
+    await booking.release(sale.services.lanes, sale.db, one, held.hold.id)
     (lapsed,) = await sale.hold(two, "S-A-1")
     await let_pass(owner_conn, held.hold.id, lapsed.hold.id)
     await registry.reap(sale.db, by=CLOCK)
@@ -642,7 +741,7 @@ async def test_what_is_not_committed_is_not_told(sale: Sale, app_conn: Connectio
     item, ask_id = new_id(), new_id()
     values = [
         sale.place.id, sale.event.id, [0], [sale.seat("S-A-1")], [None], [1], [new_id()], [item], [ask_id], [None],
-        [None], ["cart"], ["web"], ["customer"], [False], [None], [None],
+        [None], ["cart"], ["web"], ["customer"], [False], [None], [None], [], [], [], [],
     ]  # fmt: skip
     undone = app_conn.transaction()
     await undone.start()
@@ -670,18 +769,19 @@ async def test_what_is_logged_of_a_seat(services: Services, place: Organization,
     buyer = sale.caller()
     at = {"org_id": str(place.id), "event_id": str(sale.event.id), "seat_id": str(sale.seat("S-A-1"))}
     (held,) = await sale.hold(buyer, "S-A-1")
-    created = line_of(logs, "seat_hold_created")
-    assert created.items() >= at.items()
-    assert created["user_id"] == str(buyer.actor.user_id)
-    assert created["held_until"] == held.hold.expires_at.isoformat()
+    created = line_of(logs, "seat_holds_created")
+    assert (created["org_id"], created["event_id"]) == (place.id, sale.event.id)
+    (one,) = created["holds"]
+    assert (one["hold_id"], one["seat_id"], one["user_id"]) == (held.hold.id, sale.seat("S-A-1"), buyer.actor.user_id)
+    assert one["held_until"] == held.hold.expires_at
     await sale.hold(buyer, "S-A-1")
-    assert line_of(logs, "seat_hold_created") == created  # nothing was created again
+    assert line_of(logs, "seat_holds_created") == created  # nothing was created again
     longer, count = ended("extended"), ended("released")
     await booking.extend(sale.db, buyer, held.hold.id)
     told = line_of(logs, "seat_hold_extended")
     assert told.items() >= {**at, "status_before": "held", "status_after": "held", "new_expiry_minutes": 20}.items()
     assert ended("extended") == longer + 1
-    await booking.release(sale.db, buyer, held.hold.id)
+    await booking.release(sale.services.lanes, sale.db, buyer, held.hold.id)
     told = line_of(logs, "seat_hold_released")
     moved = {"status_before": "held", "status_after": "available", "reason": "released_by_owner"}
     assert told.items() >= {**at, **moved}.items()

@@ -88,7 +88,11 @@ async def opened(db: Database, studio: Studio, place: Organization, festival: Fe
 async def shown(services: Services, made: Seated) -> Offered:
     """What everybody is shown of it."""
     return await offering.see_offer(
-        services.studio, services.catalogue, call_of(await make_organization(services.db)), made.event.id
+        services.studio,
+        services.availability,
+        services.catalogue,
+        call_of(await make_organization(services.db)),
+        made.event.id,
     )
 
 

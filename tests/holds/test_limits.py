@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import TEMPLATE
 from tests.make.accounts import make_organization, make_person
 from tests.make.events import call_of
+from tests.make.holds import let_pass
 from tests.make.races import (
     Process,
     age_holds,
@@ -158,7 +159,7 @@ async def test_who_only_looks_is_not_counted(box: Box) -> None:
         given, refused = await outcomes(box.single_seats([who] * AT_ONCE, first=8))
         assert (len(given), refused) == (10, {"rate_limited": AT_ONCE - 10}), turn
         holds = [one.hold.id for held in given if isinstance(held, list) for one in held]
-        await asyncio.gather(*(booking.release(box.studio.db, who, hold) for hold in holds))
+        await asyncio.gather(*(booking.release(box.processes[0].lanes, box.studio.db, who, hold) for hold in holds))
     _, refused = await outcomes(box.single_seats([who] * AT_ONCE, first=8))
     assert refused == {"rate_limited": AT_ONCE}
 
@@ -166,9 +167,60 @@ async def test_who_only_looks_is_not_counted(box: Box) -> None:
     given, _ = await outcomes(box.single_seats([another] * 10, first=40))
     holds = [one.hold.id for held in given if isinstance(held, list) for one in held]
     await age_holds(box.owner, holds, seconds=BROWSING_S + 1)
-    await asyncio.gather(*(booking.release(box.studio.db, another, hold) for hold in holds))
+    await asyncio.gather(*(booking.release(box.processes[0].lanes, box.studio.db, another, hold) for hold in holds))
     _, refused = await outcomes(box.single_seats([another] * AT_ONCE, first=40))
     assert refused == {"rate_limited": AT_ONCE}
+
+
+async def test_when_to_come_again(box: Box) -> None:
+    """When what counts is old enough: not what was let go at once, unless that is all there is."""
+    event, lanes = box.events[0], box.processes[0].lanes
+    seats, pit = seat_ids(event)[8:], event.hall.zone_id("P1")
+
+    async def wait_s(ask: Awaitable[object]) -> int:
+        with pytest.raises(DomainError) as told:
+            await ask
+        assert told.value.code == "rate_limited"
+        return int(str(told.value.facts["retry_after_s"]))
+
+    who = buyer(box.place)
+    (looked_at,) = await box.processes[0].hold(who, event, seats[0])
+    await booking.release(lanes, box.studio.db, who, looked_at.hold.id)
+    await let_pass(box.owner, looked_at.hold.id, minutes=4)
+    await box.processes[0].hold(who, event, *seats[:10])
+    assert await wait_s(box.processes[0].hold(who, event, seats[10])) > 200
+    assert await wait_s(box.processes[0].hold_places(who, event, pit, 1)) > 200
+
+    another = buyer(box.place)
+    for turn in range(4):
+        held = await box.processes[0].hold(another, event, *seats[10:20])
+        await asyncio.gather(*(booking.release(lanes, box.studio.db, another, one.hold.id) for one in held))
+        if not turn:
+            await let_pass(box.owner, *(one.hold.id for one in held), minutes=4)
+    assert 0 < await wait_s(box.processes[0].hold(another, event, seats[10])) <= 60
+    assert 0 < await wait_s(box.processes[0].hold_places(another, event, pit, 1)) <= 60
+
+
+@pytest.mark.parametrize("seats_max", [3, 10, 40])
+async def test_what_can_never_be_had_is_told_so(box: Box, seats_max: int) -> None:
+    """More at once than anybody may have: to wait would be in vain, so nobody is told to come again."""
+    await box.allow(max_seats_per_booking=seats_max)
+    event, most = box.events[0], min(10, seats_max)
+    seats, pit = seat_ids(event)[8:], event.hall.zone_id("P1")
+    for _ in range(2):
+        who = buyer(box.place)
+        _, refused = await outcomes(
+            [
+                box.processes[0].hold(who, event, *seats[: most + 1]),
+                box.processes[1].hold_places(who, event, pit, most + 1),
+            ]
+        )
+        assert refused == {"max_seats_exceeded": 2}
+    await box.processes[0].hold(buyer(box.place), event, *seats[:most])
+    await box.processes[0].hold_places(buyer(box.place), event, pit, most)
+    staff = call_of(box.place, Role.STAFF)
+    await box.processes[0].hold(staff, event, *seats[20 : 21 + most])
+    await box.processes[0].hold_places(staff, event, pit, most + 1)
 
 
 async def test_staff_are_not_limited(box: Box) -> None:
@@ -212,7 +264,7 @@ async def test_holds_of_one_person(box: Box) -> None:
     assert (len(given), refused) == (4, {"max_holds_exceeded": AT_ONCE - 4})
     first = given[0]
     assert isinstance(first, list)
-    await booking.release(box.studio.db, who, first[0].hold.id)
+    await booking.release(box.processes[0].lanes, box.studio.db, who, first[0].hold.id)
     given, _ = await outcomes(box.single_seats([who] * AT_ONCE, first=32))
     assert len(given) == 1
     assert await box.count(who.actor.user_id) == 4

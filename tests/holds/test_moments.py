@@ -178,7 +178,7 @@ async def test_who_waits_too_long_is_told_so(house: House) -> None:
         db = house.studio.db
         waiting = [
             booking.extend(db, who, held[0].hold.id),
-            booking.release(db, who, held[0].hold.id),
+            booking.release(house.processes[0].lanes, db, who, held[0].hold.id),
             house.convert(who, held),
         ]
         said = await asyncio.gather(*waiting, return_exceptions=True)
@@ -316,7 +316,7 @@ async def test_paid_late_when_it_is_gone(house: House, fate: str) -> None:
     who, other = house.buyer(), house.buyer()
     held = await house.hold(who, 0, 1)
     if fate == "released":
-        await booking.release(house.studio.db, who, held[0].hold.id)
+        await booking.release(house.processes[0].lanes, house.studio.db, who, held[0].hold.id)
     else:
         await house.lapse(held)
         taken = await house.hold(other, 0)
@@ -335,6 +335,29 @@ async def test_paid_late_when_it_is_gone(house: House, fate: str) -> None:
     before = await seat_rows(house.studio.db, house.event.event)
     assert await house.convert(who, held, is_paid=True) == "holds_expired"
     assert await seat_rows(house.studio.db, house.event.event) == before
+
+
+async def test_paid_late_when_they_have_taken_it_again(house: House) -> None:
+    """The same person holds the seat anew when the money comes: it is sold to them once, and the new hold ends."""
+    who = house.buyer()
+    held = await house.hold(who, 0, 1)
+    await house.lapse(held)
+    (again,) = await house.hold(who, 0)
+    assert await house.convert(who, [*held, again], is_paid=True) == "holds_expired"  # one seat is not two tickets
+    assert await house.convert(who, held, is_paid=True) == "sold"
+    assert (await house.states())[:3] == ["sold", "sold", "available"]
+    async with house.studio.db.transaction(house.place.id) as conn:
+        rows = await conn.fetch(
+            "select source, status::text from seat_holds where event_id = $1 and seat_id = $2 order by created_at, id",
+            house.event.event.id,
+            house.seat(0),
+        )
+    assert [tuple(row) for row in rows] == [("web", "expired"), ("web", "cancelled"), ("late_payment", "converted")]
+    told = await facts_of(house.studio.db, house.event.event, "seat_hold_released")
+    assert [(fact["data"]["hold_id"], fact["data"]["reason"]) for fact in told] == [
+        (str(again.hold.id), "late_payment")
+    ]
+    assert await house.convert(who, [again], is_paid=True) == "holds_expired"
 
 
 async def test_paid_late_where_others_have_lapsed_too(house: House) -> None:
@@ -364,7 +387,7 @@ async def test_cancelled_in_the_middle_of_a_sale(house: House) -> None:
                 if turn % 3 == 0:
                     said.add(await house.convert(who, held))
                 elif turn % 3 == 1:
-                    await booking.release(house.studio.db, who, held[0].hold.id)
+                    await booking.release(house.processes[0].lanes, house.studio.db, who, held[0].hold.id)
             except DomainError as refused:
                 said.add(refused.code)
                 if refused.code == "event_unavailable" and is_over.is_set():
@@ -421,11 +444,23 @@ async def test_a_hold_on_its_way_when_the_event_is_cancelled(house: House) -> No
     assert set(await house.states()) == {"available"}
 
 
-async def test_cancelling_is_not_undone_by_a_locked_row(house: House) -> None:
-    """The event is cancelled although somebody is at a row of it; what could not be let go at once is let go soon."""
+@pytest.mark.parametrize("what", ["seat", "places", "zone"])
+async def test_cancelling_is_not_undone_by_a_locked_row(house: House, what: str) -> None:
+    """The event is cancelled although somebody is at a row of it; everything else is let go at once, and that soon."""
     await house.hold(house.buyer(), 0, 1, 2)
-    async with house.locked(0):
+    places = [await house.processes[0].hold_places(house.buyer(), house.event, house.pit, 1) for _ in range(3)]
+    async with as_registry(house.owner):
+        query, value = {
+            "seat": ("select from event_seats where event_id = $1 and seat_id = $2 for update", house.seat(0)),
+            "places": ("select from seat_holds where event_id = $1 and id = $2 for update", places[1].hold.id),
+            "zone": ("select from event_zones where event_id = $1 and zone_id = $2 for update", house.pit),
+        }[what]
+        await house.owner.execute(query, house.event.event.id, value)
         done = await house.cancel()
+        held_seats, held_places = {"seat": (1, 0), "places": (0, 1), "zone": (0, 3)}[what]
+        assert (await house.states()).count("held") == held_seats
+        assert (await zone_rows(house.studio.db, house.event.event))[-1]["held"] == held_places
     assert done.event.status is Status.CANCELLED
     await registry.reap(house.studio.db, by=OPERATOR)
     assert set(await house.states()) == {"available"}
+    assert (await zone_rows(house.studio.db, house.event.event))[-1]["held"] == 0

@@ -388,13 +388,21 @@ BUGS = (
     ),
     Bug(
         name="take-over without predicate",
-        edits=(("reserve_batch", "and s.status = 'held' and s.held_until <= moment", "and s.status = 'held'"),),
+        edits=(
+            (
+                "reserve_batch",
+                "and s.status = 'held' and s.held_until <= (select lapse_clock(moment))",
+                "and s.status = 'held'",
+            ),
+        ),
         workload=ask_for_a_held_seat,
         check="hold_that_ended_at_the_wrong_time",
     ),
     Bug(
         name="no take-over",
-        edits=(("reserve_batch", "and s.status = 'held' and s.held_until <= moment", "and false"),),
+        edits=(
+            ("reserve_batch", "and s.status = 'held' and s.held_until <= (select lapse_clock(moment))", "and false"),
+        ),
         workload=ask_for_a_lapsed_seat,
         says="a free seat could not be had",
     ),

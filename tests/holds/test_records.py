@@ -60,6 +60,20 @@ async def test_the_columns_of_a_hold(owner_conn: Connection) -> None:
     assert [row["def"] for row in keys if row["kind"] == "f"] == []  # looked at by the functions and `voelgoed verify`
 
 
+async def test_a_clock_that_was_set_back_does_not_stop_the_checks(sale: Sale, owner_conn: Connection) -> None:
+    """A hold that seems to have ended before it began took no time, and is in the way of nobody who came after it."""
+    buyer = sale.caller()
+    for _ in range(2):
+        (held,) = await sale.hold(buyer, "S-A-1")
+        await booking.release(sale.services.lanes, sale.db, buyer, held.hold.id)
+        async with as_registry(owner_conn):
+            await owner_conn.execute(
+                "update seat_holds set ended_at = created_at - interval '1 second' where id = $1", held.hold.id
+            )
+    await sale.hold(buyer, "S-A-1")
+    assert await auditing.verify(sale.db, organization_id=sale.place.id) == []
+
+
 @pytest.mark.req("HOLD-10", "HOLD-11", "HOLD-05")
 async def test_what_became_of_a_hold_is_its_status(sale: Sale, owner_conn: Connection) -> None:
     """Four states, one moment of its end, seen as two named ones; nothing is ever deleted, or marked as if it were."""
@@ -72,7 +86,7 @@ async def test_what_became_of_a_hold_is_its_status(sale: Sale, owner_conn: Conne
     await sale.buy(buyer, sold)
     await let_pass(owner_conn, lapsed.hold.id)
     await registry.reap(sale.db, by=CLOCK)
-    await booking.release(sale.db, buyer, gone.hold.id)
+    await booking.release(sale.services.lanes, sale.db, buyer, gone.hold.id)
     rows = {row["id"]: row for row in await sale.rows()}
     seen = {
         one.hold.id: tuple(rows[one.hold.id][name] is not None for name in ("ended_at", "expired_at", "converted_at"))
@@ -225,6 +239,7 @@ async def test_holds_have_one_writer(owner_conn: Connection) -> None:
         for path in PACKAGE.glob(pattern)
         if written.search(path.read_text())
     }
+    writers.remove("bench/ground.py")  # in an installation of its own, as that very role: holds that have lapsed
     assert writers == {"holds/functions.sql"}
     rows = await owner_conn.fetch(
         "select proname, pg_get_userbyid(proowner) as owner, prosecdef,"
@@ -439,7 +454,7 @@ async def test_nobody_locks_a_table(sale: Sale, app_conn: Connection) -> None:
     values = [
         sale.place.id, sale.event.id, [0, 1], [sale.seat("S-A-1"), None], [None, sale.zone()], [1, 2],
         [new_id(), new_id()], [new_id(), new_id()], [new_id(), new_id()], [None, None], [None, None], ["c", "c"],
-        ["web", "web"], ["customer", "customer"], [False, False], [None, None], [None, None],
+        ["web", "web"], ["customer", "customer"], [False, False], [None, None], [None, None], [], [], [], [],
     ]  # fmt: skip
     async with app_conn.transaction():
         rows = await app_conn.fetch(store.Q["reserve_batch"], *values)
@@ -487,7 +502,7 @@ class Stage:
         await booking.extend(self.sale.db, self.me, self.hold_id(code))
 
     async def release(self, code: str) -> None:
-        await booking.release(self.sale.db, self.me, self.hold_id(code))
+        await booking.release(self.sale.services.lanes, self.sale.db, self.me, self.hold_id(code))
 
     async def convert(self, code: str) -> None:
         assert self.me.actor.user_id is not None

@@ -249,13 +249,13 @@ async def test_an_open_session_costs_no_query(site: Site, db: Database, monkeypa
     """A hundred requests of one person: the session is read once."""
     person = await make_person(db)
     reads: list[bytes] = []
-    find = sessions_module.store.find_session  # type: ignore[attr-defined]  # the room's own store
+    find = sessions_module.store.find_sessions  # type: ignore[attr-defined]  # the room's own store
 
-    async def counted(conn: Any, digest: bytes) -> Any:
-        reads.append(digest)
-        return await find(conn, digest)
+    async def counted(conn: Any, digests: list[bytes]) -> Any:
+        reads.extend(digests)
+        return await find(conn, digests)
 
-    monkeypatch.setattr(sessions_module.store, "find_session", counted)  # type: ignore[attr-defined]
+    monkeypatch.setattr(sessions_module.store, "find_sessions", counted)  # type: ignore[attr-defined]
     answers = await asyncio.gather(*(site.client.get("/api/me/sessions", headers=person.headers) for _ in range(100)))
     assert {answer.status_code for answer in answers} == {200}
     assert len(reads) == 1

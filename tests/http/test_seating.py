@@ -1167,7 +1167,7 @@ async def test_the_feed_tells_of_seating_and_of_places(site: Site, draft: Seated
         names: list[str] = []
         while len(names) < 6:
             frame = await stream.next()
-            if frame.data["event_id"] == str(draft.event.id) and frame.name != "event_created":
+            if frame.data.get("event_id") == str(draft.event.id) and frame.name != "event_created":
                 names.append(frame.name)
     # A stream begins now or a moment before: what made the draft may be told as well.
     wanted = [

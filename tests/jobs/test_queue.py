@@ -70,6 +70,8 @@ def test_every_recurring_job_is_known() -> None:
         "purge_sessions",
         "purge_unfinished_layouts",
         "clear_broken_off_inventories",
+        "reconcile_places",
+        "purge_occupancy",
     }
     assert {each.job_name for each in RECURRING} <= JOBS.keys()
 

@@ -25,6 +25,8 @@ from voelgoed import schema
 from voelgoed.db import Database
 from voelgoed.embedded import Embedded, running
 from voelgoed.errors import Busy
+from voelgoed.holds.availability import Availability
+from voelgoed.holds.projection import Projection
 from voelgoed.jobs import runner as module
 from voelgoed.jobs.install import queries_on
 from voelgoed.jobs.queue import RECURRING, Job, Recurring
@@ -282,7 +284,16 @@ async def test_a_killed_server_is_found_again(data_dir: Path) -> None:
 async def test_the_jobs_of_this_house_run(jobs_database: JobsDatabase, jobs_db: Database) -> None:
     """Each of the list is enqueued as the clock would, runs on the real database, and fails at nothing."""
     async with RedisLink("redis://127.0.0.1:1") as away:
-        services = cast(Services, SimpleNamespace(db=jobs_db, catalogue=catalogue_of(jobs_db, away)))
+        projection = Projection(away)
+        services = cast(
+            Services,
+            SimpleNamespace(
+                db=jobs_db,
+                catalogue=catalogue_of(jobs_db, away),
+                availability=Availability(jobs_db, projection),
+                projection=projection,
+            ),
+        )
         async with runs(Runner(jobs_database.url, services)):
             for each in RECURRING:
                 await put(jobs_db, each.job_name)

@@ -9,7 +9,20 @@ from voelgoed.cache import Cache
 from voelgoed.db import Database
 from voelgoed.events import lifecycle, store, usecases
 from voelgoed.events.catalogue import Catalogue
-from voelgoed.events.model import OPERATOR, Event, Gate, NewDate, NewEvent, NewGate, NewVenue, Order, Venue, Verb
+from voelgoed.events.model import (
+    OPERATOR,
+    Event,
+    EventAtVenue,
+    Gate,
+    NewDate,
+    NewEvent,
+    NewGate,
+    NewVenue,
+    Order,
+    Teller,
+    Venue,
+    Verb,
+)
 from voelgoed.ids import OrganizationId, UserId, new_id
 from voelgoed.redis import RedisLink
 
@@ -81,6 +94,15 @@ async def make_event(
     for verb in PATHS[status]:
         event = await move(db, organization.id, event.id, verb)
     return event
+
+
+async def carry_out(db: Database, catalogue: Catalogue, call: Call, event_id: UUID, order: Order) -> EventAtVenue:
+    """Give an order to the lifecycle alone, as somebody of the organization, and announce what came of it."""
+    async with db.transaction(call.organization_id) as conn:
+        done = await lifecycle.move(conn, call.organization_id, event_id, order, by=Teller.of(call))
+        _, venue = await lifecycle.find_at_venue(conn, call.organization_id, event_id)
+    await catalogue.announce(lifecycle.kind_of(order.verb), done)
+    return EventAtVenue(done.event, venue)
 
 
 async def move(

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
+from tests.make import passing
 from tests.make.events import call_of
 from tests.make.seating import Seated, as_registry, seat_rows, seated_event
 from voelgoed.accounts.model import Call, Organization, Role
@@ -70,11 +71,13 @@ class Sale:
             is_paid=is_paid,
             by=OPERATOR,
         )
+        passing.let(2)
         return said, tickets
 
     async def block(self, *codes: str, is_blocked: bool = True, reason: str | None = None) -> dict[str, str]:
         """Take seats out of sale by hand, or put them back; what is said to each, by its code."""
         said = await booking.set_blocked(
+            self.services.lanes,
             self.db,
             self.caller(Role.ADMIN),
             self.event.id,
@@ -142,6 +145,7 @@ async def let_pass(owner: Connection, *holds: UUID, minutes: float = 30) -> None
             " where s.hold_id = h.id and h.id = any ($1)",
             holds,
         )
+    passing.let(minutes * 60)
 
 
 async def everything_of(db: Database, organization_id: OrganizationId) -> list[list[str]]:

@@ -9,6 +9,7 @@ from uuid import UUID
 import asyncpg
 from pydantic import SecretStr
 
+from tests.make import passing
 from tests.make.events import call_of, make_event
 from tests.make.layouts import encoded
 from tests.make.seating import Seated, as_registry, publish, save
@@ -20,9 +21,12 @@ from voelgoed.db import Connection, Database
 from voelgoed.embedded import Embedded
 from voelgoed.errors import LostRace
 from voelgoed.holds import booking
+from voelgoed.holds.availability import Availability
 from voelgoed.holds.booking import Held
 from voelgoed.holds.lane import CONNECTIONS, SETTINGS, Failures, Lanes
+from voelgoed.holds.projection import Projection
 from voelgoed.ids import new_id
+from voelgoed.redis import RedisLink
 from voelgoed.seating.document import read_layout
 from voelgoed.seating.model import Layout
 from voelgoed.seating.studio import Studio
@@ -86,10 +90,13 @@ async def process(settings: Settings) -> AsyncIterator[Process]:
             one.lost = lost
             open_ones.push_async_callback(one.close)
         failures = Failures(db)
-        lanes = Lanes(lane_db, failures)
+        link = await open_ones.enter_async_context(RedisLink("redis://127.0.0.1:1"))  # nobody is there
+        availability = Availability(db, Projection(link), clock=passing.clock)
+        lanes = Lanes(lane_db, failures, availability)
         yield Process(db, lanes, lost)
         await lanes.close()
         await failures.flush()
+        await availability.close()
 
 
 def hall_layout(*, seats: int = 0, wheelchairs: int = 0, pits: Sequence[int] = ()) -> Layout:

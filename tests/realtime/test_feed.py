@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from tests.make.accounts import Person, make_organization, make_person
-from tests.make.events import call_of, make_event, make_gate, make_venue, move, soon
+from tests.make.events import call_of, carry_out, make_event, make_gate, make_venue, move, soon
 from tests.make.web import Site
 from voelgoed.accounts.model import Role
 from voelgoed.db import Database
@@ -203,7 +203,7 @@ async def test_a_message_wakes_it(db: Database, services: Services, redis_url: s
         await watcher.next_frame()
         while await link.call(lambda client: client.pubsub_numpat()) == 0:
             await asyncio.sleep(0)
-        await usecases.move_event(services.db, services.catalogue, call_of(place), event.id, Order(verb=Verb.PUBLISH))
+        await carry_out(services.db, services.catalogue, call_of(place), event.id, Order(verb=Verb.PUBLISH))
         frame = await asyncio.wait_for(watcher.next_frame(), WAIT_S)
         if b"event_created" in (frame or b""):  # a stream begins now or a moment before
             frame = await asyncio.wait_for(watcher.next_frame(), WAIT_S)

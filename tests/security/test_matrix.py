@@ -268,6 +268,15 @@ def places(what: str) -> Targets:
     return made
 
 
+async def public_halls(world: World) -> dict[str, UUID | str]:
+    """Events with a hall as a stranger knows them: one that is shown, none, and one that is a draft again."""
+    return {
+        "own": (await seated(world, world.other)).event.id,
+        "absent": new_id(),
+        "deleted": (await seated(world, world.other, "draft")).event.id,
+    }
+
+
 async def halls(world: World) -> dict[str, UUID | str]:
     """Events with a hall here, elsewhere and nowhere; the asks are for a seat of the first."""
     found = {name: await seated(world, person) for name, person in (("own", world.asker), ("foreign", world.other))}
@@ -373,6 +382,11 @@ CASES: dict[tuple[str, str], Case] = {
     ("GET", "/api/events/{event_id}"): event_case(public_events),
     ("GET", "/api/events/{event_id}/layout"): event_case(public_events),
     ("GET", "/api/events/{event_id}/seats"): event_case(public_events),
+    ("GET", "/api/events/{event_id}/seatmap"): event_case(public_halls),
+    ("GET", "/api/events/{event_id}/occupancy"): event_case(public_halls),
+    ("GET", "/api/admin/events/{event_id}/occupancy/minutes"): event_case(halls),
+    ("GET", "/api/admin/events/{event_id}/registry"): event_case(halls),
+    ("POST", "/api/admin/events/{event_id}/registry/reconcile"): event_case(halls),
     ("POST", "/api/auth/login"): Case(status=401, body=wrong_credentials),
     ("POST", "/api/auth/register"): Case(status=201, body=new_account),
     ("POST", "/api/auth/guest"): Case(status=201, body=lambda w: {"organization": w.asker.organization.slug}),

@@ -22,6 +22,8 @@ GLOBAL_TABLES = {
     "journal_positions",
     "schema_migrations",
     "schema_functions",
+    "leases",
+    "clock_guard",
 }
 """Found by an id or a secret before any organization is known, or the installation's own."""
 
@@ -74,6 +76,9 @@ ROWS = {
     "pricing_rules": "insert into pricing_rules (id, organization_id, name, currency, amount_minor)"
     " values (gen_random_uuid(), $1, 'Adults', 'ZAR', 100)",
     "event_catalogues": "insert into event_catalogues (organization_id) values ($1)",
+    "occupancy_snapshots": f"with {AN_EVENT} insert into occupancy_snapshots"
+    " (organization_id, event_id, taken_at, available, held, sold, blocked, zones)"
+    " select $1, id, now(), 0, 0, 0, 0, '[]' from e",
     "event_layouts": f"with {AN_EVENT} insert into event_layouts (id, organization_id, event_id)"
     " select gen_random_uuid(), $1, id from e",
 }

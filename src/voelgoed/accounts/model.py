@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from uuid import UUID
 
 from voelgoed.ids import OrganizationId, UserId
 from voelgoed.journal.model import Origin
+
+ORIGINS_KEPT = 50_000
 
 
 class Role(StrEnum):
@@ -122,9 +125,10 @@ class Actor:
     @property
     def roles(self) -> frozenset[Role]:
         """Everything this actor is."""
-        return self.platform_roles | {self.role}
+        return self.platform_roles | {self.role} if self.platform_roles else _ONLY[self.role]
 
 
+_ONLY = {role: frozenset({role}) for role in Role}
 ANONYMOUS = Actor(role=Role.ANONYMOUS)
 
 
@@ -139,10 +143,16 @@ class Call:
 
     @property
     def origin(self) -> Origin:
-        return Origin.seen(session_id=self.actor.session_id, peer=self.ip, user_agent=self.user_agent)
+        return _origin(self.actor.session_id, self.ip, self.user_agent)
 
     @property
     def organization_id(self) -> OrganizationId:
         """The organization of the session; a use case that needs one is never called without."""
         assert self.actor.organization_id is not None
         return self.actor.organization_id
+
+
+@lru_cache(ORIGINS_KEPT)
+def _origin(session_id: UUID | None, peer: str | None, user_agent: str | None) -> Origin:
+    """The same browser asks again and again; what it says of itself is read once."""
+    return Origin.seen(session_id=session_id, peer=peer, user_agent=user_agent)

@@ -55,6 +55,7 @@ class Action(StrEnum):
     SEE_HOLDS = "see who holds what of an event"
     RELEASE_HOLDS = "let go of anybody's hold"
     BLOCK_SEATS = "take seats of an event out of sale by hand, and put them back"
+    RECONCILE = "have what is kept of an event's places in memory and Redis made anew"
     SEE_PRICES = "see the organization's pricing rules"
     CHANGE_PRICES = "make, change and delete pricing rules"
     SEE_SEATING_POLICY = "see what the organization lets its seating be"
@@ -105,6 +106,7 @@ ALLOWED: Mapping[Action, frozenset[Role]] = {
     Action.SEE_HOLDS: CREW,
     Action.RELEASE_HOLDS: LEADERS,
     Action.BLOCK_SEATS: LEADERS,
+    Action.RECONCILE: LEADERS,
     Action.SEE_PRICES: CREW | {Role.SCANNER},
     Action.CHANGE_PRICES: LEADERS,
     Action.SEE_SEATING_POLICY: CREW,

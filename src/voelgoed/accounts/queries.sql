@@ -196,9 +196,9 @@ update memberships
 insert into sessions (id, token_hash, user_id, organization_id)
 values ($1, $2, $3, $4);
 
--- name: find_session
--- system: the token is all there is to go by; the row names the organization.
-select s.id as session_id, s.user_id, s.organization_id, o.slug, o.name as organization_name, o.suspended_at,
+-- name: find_sessions
+-- system: the tokens are all there is to go by; each row names its organization.
+select s.token_hash, s.id as session_id, s.user_id, s.organization_id, o.slug, o.name as organization_name, o.suspended_at,
        u.name as user_name, u.is_guest, m.role,
        array(select p.role from platform_roles p where p.user_id = s.user_id) as platform_roles,
        extract(epoch from clock_timestamp() - s.last_seen_at)::float8 as idle_s
@@ -206,7 +206,7 @@ select s.id as session_id, s.user_id, s.organization_id, o.slug, o.name as organ
   join users u on u.id = s.user_id and u.deleted_at is null
   join organizations o on o.id = s.organization_id
   join org_members m on m.organization_id = s.organization_id and m.user_id = s.user_id
- where s.token_hash = $1
+ where s.token_hash = any ($1::bytea[])
    and s.revoked_at is null;
 
 -- name: list_sessions

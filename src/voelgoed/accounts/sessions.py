@@ -5,6 +5,7 @@ revocation is sent round to the other processes, and is believed at the latest w
 """
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from cachetools import LRUCache, TTLCache
 from voelgoed.accounts import store
 from voelgoed.accounts.model import Actor, Role
 from voelgoed.accounts.tokens import API_KEY_PREFIX, SESSION_PREFIX, TOKEN_CHARS_MAX, token_hash
-from voelgoed.db import Conn, Database
+from voelgoed.db import Database
+from voelgoed.errors import Busy
 from voelgoed.redis import RedisLink
 from voelgoed.telemetry import metrics
 
@@ -29,10 +31,15 @@ UNKNOWN_S = 5.0
 REVOCATIONS = "voelgoed:revocations"
 UUID_BYTES = 16
 FLUSH_BATCH = 1_000
+READ_MAX = 500
+READERS_MAX = 2
 PURGE_AFTER_DAYS = 30
 PURGE_BATCH = 1_000
 PURGE_BATCHES_MAX = 100
 
+
+FOUND_IN_MEMORY = metrics.SESSION_LOOKUPS.labels("memory")
+FOUND_IN_DATABASE = metrics.SESSION_LOOKUPS.labels("database")
 
 Found = tuple[Actor, frozenset[UUID], float]
 """Who it is, what that rests on, and for how long it was idle."""
@@ -70,19 +77,23 @@ class Sessions:
         # A token that was not there a moment ago is not there now: whoever makes them up costs no query each time.
         self._unknown: TTLCache[bytes, None] = TTLCache(UNKNOWN_MAX, ttl=UNKNOWN_S, timer=clock)
         self._all_void_before = float("-inf")
-        self._reading: dict[bytes, asyncio.Task[Known | None]] = {}
+        self._last_void_at = float("-inf")
+        self._wanted: dict[bytes, asyncio.Future[Known | None]] = {}
+        self._reading: dict[bytes, asyncio.Future[Known | None]] = {}
+        self._readers: set[asyncio.Task[None]] = set()
 
     async def find(self, token: str) -> Actor | None:
         """The actor behind a token; None when it is unknown, ended, or idle for too long."""
         if len(token) > TOKEN_CHARS_MAX or not token.startswith((SESSION_PREFIX, API_KEY_PREFIX)):
             return None
         digest = token_hash(token)
-        if digest in self._unknown:
-            return None
         known = self._known.get(digest)
-        is_known = known is not None and self._is_trusted(known)
-        metrics.SESSION_LOOKUPS.labels("memory" if is_known else "database").inc()
-        if not is_known:
+        if known is not None and self._is_trusted(known):
+            FOUND_IN_MEMORY.inc()
+        elif digest in self._unknown:
+            return None
+        else:
+            FOUND_IN_DATABASE.inc()
             known = await self._read_once(digest, is_key=token.startswith(API_KEY_PREFIX))
         now = self._clock()
         if known is None or (known.actor.session_id is not None and now - known.idle_from > self.idle_s):
@@ -101,7 +112,7 @@ class Sessions:
         if len(self._voided) >= VOIDED_MAX:  # a storm of revocations: forget everybody rather than believe one too long
             self._forget_all()
             self._voided.clear()
-        self._voided[one] = self._clock()
+        self._voided[one] = self._last_void_at = self._clock()
         self._unknown.clear()  # what was suspended may be open again
 
     async def follow_revocations(self, stop: asyncio.Event) -> None:
@@ -135,22 +146,56 @@ class Sessions:
     def _is_trusted(self, known: Known) -> bool:
         if self._clock() - known.read_at > self._trust_s or known.read_at <= self._all_void_before:
             return False
+        if known.read_at > self._last_void_at:  # nothing was ended since: nobody has to be looked up
+            return True
         return all(known.read_at > self._voided.get(one, float("-inf")) for one in known.rests_on)
 
     async def _read_once(self, digest: bytes, *, is_key: bool) -> Known | None:
-        """Read it from the database, once for all who ask at the same time."""
-        reading = self._reading.get(digest)
-        if reading is None:
-            reading = asyncio.create_task(self._read(digest, is_key=is_key))
-            self._reading[digest] = reading
-            reading.add_done_callback(lambda _: self._reading.pop(digest, None))
-        return await asyncio.shield(reading)
+        """Read it from the database, once for all who ask at the same time.
 
-    async def _read(self, digest: bytes, *, is_key: bool) -> Known | None:
-        began = self._clock()
+        A crowd that comes at once is read together: those who come while one batch is read form the next.
+        """
+        answer = self._reading.get(digest) or self._wanted.get(digest)
+        if answer is None and is_key:
+            answer = self._reading[digest] = asyncio.ensure_future(self._read_key(digest))
+            answer.add_done_callback(lambda _: self._reading.pop(digest, None))
+        elif answer is None:
+            answer = self._wanted[digest] = asyncio.get_running_loop().create_future()
+            if len(self._readers) < READERS_MAX:
+                reader = asyncio.create_task(self._read_wanted())
+                self._readers.add(reader)
+                reader.add_done_callback(self._readers.discard)
+        return await asyncio.shield(answer)
+
+    async def _read_wanted(self) -> None:
+        """Read what is wanted, a batch at a time, until nothing is."""
+        while self._wanted:
+            batch = dict(itertools.islice(self._wanted.items(), READ_MAX))
+            for digest in batch:
+                del self._wanted[digest]
+            self._reading |= batch
+            began = self._clock()
+            try:
+                async with self._db.system_transaction() as conn:
+                    rows = await store.find_sessions(conn, list(batch))
+            except BaseException as failed:
+                for digest, answer in batch.items():
+                    del self._reading[digest]
+                    if not answer.done():
+                        answer.set_exception(failed if isinstance(failed, Exception) else Busy())
+                    answer.exception()  # seen: whoever waits has it, and perhaps nobody does any more
+                if not isinstance(failed, Exception):
+                    raise
+                continue
+            for digest, answer in batch.items():
+                del self._reading[digest]
+                known = self._keep(digest, _session(rows.get(digest)), began)
+                if not answer.done():
+                    answer.set_result(known)
+
+    def _keep(self, digest: bytes, found: Found | None, began: float) -> Known | None:
+        """Remember what was read, or that there is nothing."""
         before = self._known.get(digest)
-        async with self._db.system_transaction() as conn:
-            found = await self._read_key(conn, digest) if is_key else await self._read_session(conn, digest)
         if found is None:
             self._known.pop(digest, None)
             self._unknown[digest] = None
@@ -162,32 +207,12 @@ class Sessions:
         self._known[digest] = known
         return known
 
-    async def _read_session(self, conn: Conn, digest: bytes) -> Found | None:
-        row = await store.find_session(conn, digest)
+    async def _read_key(self, digest: bytes) -> Known | None:
+        began = self._clock()
+        async with self._db.system_transaction() as conn:
+            row = await store.find_api_key(conn, digest)
         if row is None:
-            return None
-        platform_roles = frozenset(Role(role) for role in row["platform_roles"])
-        is_suspended = row["suspended_at"] is not None
-        if is_suspended and not platform_roles:
-            return None
-        actor = Actor(
-            # The platform's own staff stay signed in, to open it again; whatever else they are there is suspended.
-            role=Role.CUSTOMER if is_suspended else Role(row["role"]),
-            organization_id=row["organization_id"],
-            organization_slug=row["slug"],
-            organization_name=row["organization_name"],
-            user_id=row["user_id"],
-            user_name=row["user_name"],
-            is_guest=row["is_guest"],
-            platform_roles=platform_roles,
-            session_id=row["session_id"],
-        )
-        return actor, frozenset({row["session_id"], row["user_id"], row["organization_id"]}), row["idle_s"]
-
-    async def _read_key(self, conn: Conn, digest: bytes) -> Found | None:
-        row = await store.find_api_key(conn, digest)
-        if row is None:
-            return None
+            return self._keep(digest, None, began)
         actor = Actor(
             role=Role(row["role"]),
             organization_id=row["organization_id"],
@@ -196,7 +221,31 @@ class Sessions:
             user_name=row["name"],
             api_key_id=row["id"],
         )
-        return actor, frozenset({row["id"], row["created_by"], row["organization_id"]}), 0.0
+        rests_on = frozenset({row["id"], row["created_by"], row["organization_id"]})
+        return self._keep(digest, (actor, rests_on, 0.0), began)
+
+
+def _session(row: store.Row | None) -> Found | None:
+    """Who is behind a session, as it was read."""
+    if row is None:
+        return None
+    platform_roles = frozenset(Role(role) for role in row["platform_roles"])
+    is_suspended = row["suspended_at"] is not None
+    if is_suspended and not platform_roles:
+        return None
+    actor = Actor(
+        # The platform's own staff stay signed in, to open it again; whatever else they are there is suspended.
+        role=Role.CUSTOMER if is_suspended else Role(row["role"]),
+        organization_id=row["organization_id"],
+        organization_slug=row["slug"],
+        organization_name=row["organization_name"],
+        user_id=row["user_id"],
+        user_name=row["user_name"],
+        is_guest=row["is_guest"],
+        platform_roles=platform_roles,
+        session_id=row["session_id"],
+    )
+    return actor, frozenset({row["session_id"], row["user_id"], row["organization_id"]}), row["idle_s"]
 
 
 async def purge(db: Database) -> int:

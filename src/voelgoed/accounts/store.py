@@ -194,9 +194,10 @@ async def add_session(
     await conn.execute(Q["add_session"], session_id, token_hash, user_id, organization_id)
 
 
-async def find_session(conn: Conn, token_hash: bytes) -> Row | None:
-    row = await conn.fetchrow(Q["find_session"], token_hash)
-    return dict(row) if row else None
+async def find_sessions(conn: Conn, token_hashes: Sequence[bytes]) -> dict[bytes, Row]:
+    """Sessions that are open, by the hash of their token."""
+    rows = await conn.fetch(Q["find_sessions"], token_hashes)
+    return {row["token_hash"]: dict(row) for row in rows}
 
 
 async def list_sessions(conn: Conn, user_id: UserId, *, idle_s: float) -> list[Row]:

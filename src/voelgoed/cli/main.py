@@ -15,7 +15,6 @@ from voelgoed.accounts.model import Role
 from voelgoed.cli import (
     accounts as accounts_command,
     audit as audit_command,
-    bench as bench_command,
     demo as demo_command,
     doctor as doctor_command,
     events as events_command,
@@ -36,6 +35,7 @@ from voelgoed.cli.arguments import (
     When,
     settings_for,
 )
+from voelgoed.cli.bench import bench
 from voelgoed.config import Settings
 from voelgoed.errors import StartRefused
 from voelgoed.events.model import NewVenue, Status, Verb
@@ -61,7 +61,6 @@ user = typer.Typer(help="People.", no_args_is_help=True)
 venue = typer.Typer(help="Venues.", no_args_is_help=True)
 event = typer.Typer(help="Events: look at them, move them through their lifecycle.", no_args_is_help=True)
 layout = typer.Typer(help="Layouts of venues: generate, import, export, compare.", no_args_is_help=True)
-bench = typer.Typer(help="What things cost on this machine; servers of its own.", no_args_is_help=True)
 audit = typer.Typer(help="The journal of what happened.", no_args_is_help=True)
 for name, group in (
     ("db", db),
@@ -473,18 +472,6 @@ def search_audit(
         accounts_command.on_database(settings, audit_command.search, slug=organization, asked=asked, limit=limit)
     )
     audit_command.show(facts, as_json=as_json)
-
-
-@bench.command("layout")
-def bench_layout(
-    preset: Annotated[str, typer.Option(help="Which hall.")] = "stadium-100k",
-    rounds: Annotated[int, typer.Option(min=1, max=50, help="How often; the median counts.")] = 5,
-    *,
-    as_json: AsJson = False,
-) -> None:
-    """What a hall costs: made, checked, stored beside a bare COPY of the same rows, loaded cold, warm and hot."""
-    settings_for("bench")
-    run_to_end(bench_command.layout(preset=preset, rounds=rounds, as_json=as_json))
 
 
 def _move_layout(organization: str, layout_id: UUID, version: int, to: VersionStatus, reason: str) -> None:

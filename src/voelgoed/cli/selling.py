@@ -114,6 +114,26 @@ def registry_status(*, as_json: AsJson = False) -> None:
     run_to_end(registry_command.show_status(settings_for("registry"), as_json=as_json))
 
 
+@registry.command("compare")
+def registry_compare(organization: OrgArgument, slug: EventArgument, *, as_json: AsJson = False) -> None:
+    """Whether what Redis has of an event's places is what PostgreSQL has; exit 1 when it is not."""
+    done = registry_command.compare(
+        settings_for("registry"), organization=organization, slug=slug, is_mended=False, as_json=as_json
+    )
+    if not run_to_end(done):
+        raise typer.Exit(1)
+
+
+@registry.command("reconcile")
+def registry_reconcile(organization: OrgArgument, slug: EventArgument, *, as_json: AsJson = False) -> None:
+    """Have an event's places made anew in Redis and in every process; says what was found before."""
+    run_to_end(
+        registry_command.compare(
+            settings_for("registry"), organization=organization, slug=slug, is_mended=True, as_json=as_json
+        )
+    )
+
+
 @registry.command("reap")
 def registry_reap() -> None:
     """Tidy lapsed holds away now; the worker does it every two seconds."""

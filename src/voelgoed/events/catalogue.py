@@ -14,6 +14,8 @@ import msgspec
 from cachetools import TTLCache
 
 from voelgoed import paging
+from voelgoed.accounts.model import Call
+from voelgoed.accounts.permissions import Action, may
 from voelgoed.accounts.signing import OrganizationNotFound
 from voelgoed.accounts.usecases import find_organization
 from voelgoed.cache import Cache, Load
@@ -113,6 +115,16 @@ class Catalogue:
             return found
 
         return place, await self._detail_under(place.organization_id, f"summary:{event_id}", load)
+
+    async def whose(self, call: Call, event_id: UUID) -> OrganizationId:
+        """Whose event it is, if whoever asks may know of it: everybody of what is shown, its own people of the rest."""
+        try:
+            place, _ = await self.detail(event_id)
+        except EventNotFound:
+            if not may(call.actor, Action.SEE_EVENTS):
+                raise
+            return call.organization_id
+        return place.organization_id
 
     async def find(self, organization_id: OrganizationId, slug: str) -> Detail:
         """One event that everybody may see, by its address."""

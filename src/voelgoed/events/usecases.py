@@ -25,7 +25,6 @@ from voelgoed.events.model import (
     NewEvent,
     NewGate,
     NewVenue,
-    Order,
     Status,
     Teller,
     Venue,
@@ -407,12 +406,6 @@ async def delete_event(db: Database, catalogue: Catalogue, call: Call, event_id:
     await catalogue.announce("event_deleted", Change(event, None))
 
 
-async def move_event(db: Database, catalogue: Catalogue, call: Call, event_id: UUID, order: Order) -> EventAtVenue:
-    """Publish, cancel, reschedule and so on: whatever the lifecycle has."""
-    require(call.actor, action_of(order.verb))
-    return await carry_out(db, catalogue, call.organization_id, event_id, order, by=Teller.of(call))
-
-
 def action_of(verb: Verb) -> Action:
     """What one must be allowed to do."""
     return Action.SCHEDULE_EVENTS if verb is Verb.RESCHEDULE else Action.MOVE_EVENTS
@@ -424,17 +417,6 @@ def editable_fields(status: Status, actor: Actor) -> list[str]:
         return []
     locked = rules.locked_fields(status, rules.FIELDS, may_schedule=may(actor, Action.SCHEDULE_EVENTS))
     return sorted(rules.FIELDS.difference(locked))
-
-
-async def carry_out(
-    db: Database, catalogue: Catalogue, organization_id: OrganizationId, event_id: UUID, order: Order, *, by: Teller
-) -> EventAtVenue:
-    """Give an order in a transaction of its own, and announce what came of it."""
-    async with db.transaction(organization_id) as conn:
-        done = await lifecycle.move(conn, organization_id, event_id, order, by=by)
-        found = await _at_venue(conn, done.event)
-    await catalogue.announce(lifecycle.kind_of(order.verb), done)
-    return found
 
 
 async def _save_gate(

@@ -1,11 +1,12 @@
 """What buyers do with places: hold them, see what they hold, ask for more time, let go; what staff do by hand."""
 
+import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
-from uuid import NAMESPACE_URL, UUID, uuid5
+from uuid import UUID
 
 import structlog
 
@@ -18,6 +19,7 @@ from voelgoed.events import lifecycle
 from voelgoed.events.model import Teller
 from voelgoed.events.refusals import EventNotFound
 from voelgoed.holds import refusals, registry, store
+from voelgoed.holds.availability import Availability
 from voelgoed.holds.lane import Lanes
 from voelgoed.holds.model import GRANTED, Ask, Hold, Item, Outcome, SeatName, SeatStatus, Source, Verdict
 from voelgoed.holds.refusals import (
@@ -179,7 +181,7 @@ async def named(db: Database, call: Call, hold: Hold) -> Held:
     return Held(hold=hold, name=names.get(hold.seat_id) if hold.seat_id else None, is_new=False)
 
 
-async def release(db: Database, call: Call, hold_id: UUID) -> None:
+async def release(lanes: Lanes, db: Database, call: Call, hold_id: UUID) -> None:
     """Let an own hold go; what has ended already is let go."""
     user_id = _holder(call)
     hold = await _find(db, call, hold_id)
@@ -195,37 +197,46 @@ async def release(db: Database, call: Call, hold_id: UUID) -> None:
     )
     if said[hold_id] == "not_hold_owner":
         raise NotHoldOwner
+    if hold.seat_id:
+        lanes.doubt(hold.event_id, [hold.seat_id])
 
 
-async def see_seat(db: Database, call: Call, event_id: UUID, seat_id: UUID) -> SeenSeat:
+async def see_seat(availability: Availability, call: Call, event_id: UUID, seat_id: UUID) -> SeenSeat:
     """One seat of an event, and whether it is the caller's."""
-    async with db.transaction(call.organization_id) as conn:
-        row = await store.get_seat(conn, call.organization_id, event_id, seat_id)
-    if row is None:
+    described = await availability.describe(call.organization_id, event_id, seat_id)
+    found = await availability.look_up(call.organization_id, event_id, seat_id)
+    if described is None or found is None:
         raise SeatNotFound
-    status = SeatStatus(row["status"])
-    is_own = status is SeatStatus.HELD and row["held_by"] == call.actor.user_id
+    is_own = found.status is SeatStatus.HELD and found.user_id == call.actor.user_id
     return SeenSeat(
         seat_id=seat_id,
-        ordinal=row["ordinal"],
-        zone_id=row["zone_id"],
-        name=SeatName(row["zone_name"], row["row_label"], row["label"]),
-        category=row["category"],
-        status=status,
-        version=row["version"],
-        expires_in_s=seconds_left(row["held_until"], row["now"]) if status is SeatStatus.HELD else None,
-        own_hold_id=row["hold_id"] if is_own else None,
+        ordinal=described.ordinal,
+        zone_id=described.zone_id,
+        name=described.name,
+        category=described.category,
+        status=found.status,
+        version=found.version,
+        expires_in_s=found.expires_in_s,
+        own_hold_id=found.hold_id if is_own else None,
     )
 
 
 async def set_blocked(
-    db: Database, call: Call, event_id: UUID, seat_ids: Sequence[UUID], *, is_blocked: bool, reason: str | None
+    lanes: Lanes,
+    db: Database,
+    call: Call,
+    event_id: UUID,
+    seat_ids: Sequence[UUID],
+    *,
+    is_blocked: bool,
+    reason: str | None,
 ) -> dict[UUID, str]:
     """Take seats out of sale by hand, or put them back."""
     require(call.actor, Action.BLOCK_SEATS)
     said = await registry.block(
         db, call.organization_id, event_id, seat_ids, is_block=is_blocked, by=Teller.of(call), reason=reason
     )
+    lanes.doubt(event_id, seat_ids)
     if set(said.values()) == {"seat_not_found"}:
         raise SeatNotFound
     return said
@@ -238,7 +249,7 @@ def seconds_left(until: datetime, now: datetime) -> int:
 
 def cart_of(user_id: UUID, event_id: UUID) -> str:
     """The basket of somebody at an event, when they name none: always the same."""
-    return uuid5(NAMESPACE_URL, f"voelgoed:cart:{user_id}:{event_id}").hex
+    return hashlib.blake2b(user_id.bytes + event_id.bytes, digest_size=16, person=b"voelgoed cart").hexdigest()
 
 
 async def _reserve(
@@ -272,19 +283,19 @@ async def _reserve(
     try:
         verdicts = await lanes.ask(ask)
     except LostRace as lost:
-        metrics.HOLD_ASKS.labels(ReservationFailed.code).inc()
+        metrics.hold_asks(ReservationFailed.code).inc()
         raise ReservationFailed from lost
     except DomainError as failed:
-        metrics.HOLD_ASKS.labels(failed.code).inc()
+        metrics.hold_asks(failed.code).inc()
         raise
     except Exception:
-        metrics.HOLD_ASKS.labels("error").inc()
+        metrics.hold_asks("error").inc()
         raise
     metrics.HOLD_SECONDS.observe(time.perf_counter() - began)
     if not all(verdict.outcome in GRANTED for verdict in verdicts):
         raise _refusal(items, verdicts)
     try:
-        return await _held(db, ask, verdicts)
+        return await _held(lanes, db, ask, verdicts)
     except Busy as busy:
         raise OutcomeUnknown from busy  # the hold stands; only what it looks like could not be read
 
@@ -311,7 +322,14 @@ def _refusal(items: Sequence[Item], verdicts: Sequence[Verdict]) -> DomainError:
     return REFUSALS[first.outcome](**facts)
 
 
-async def _held(db: Database, ask: Ask, verdicts: Sequence[Verdict]) -> list[Held]:
+async def _held(lanes: Lanes, db: Database, ask: Ask, verdicts: Sequence[Verdict]) -> list[Held]:
+    given = lanes.given(ask, verdicts)
+    if given is None:
+        return await _read_held(db, ask, verdicts)
+    return [Held(hold=hold, name=name, is_new=True) for hold, name in given]
+
+
+async def _read_held(db: Database, ask: Ask, verdicts: Sequence[Verdict]) -> list[Held]:
     ids = [verdict.hold_id for verdict in verdicts if verdict.hold_id]
     async with db.transaction(ask.organization_id) as conn:
         holds = await store.find_holds(conn, ask.organization_id, ids)
@@ -319,17 +337,6 @@ async def _held(db: Database, ask: Ask, verdicts: Sequence[Verdict]) -> list[Hel
         names = await store.name_seats(conn, ask.organization_id, ask.event_id, seats) if seats else {}
     is_new = {verdict.hold_id: verdict.outcome is Outcome.CREATED for verdict in verdicts}
     found = [holds[hold_id] for hold_id in ids]
-    for hold in found:
-        if is_new[hold.id]:
-            log.info(
-                "seat_hold_created",
-                org_id=str(hold.organization_id),
-                event_id=str(hold.event_id),
-                seat_id=str(hold.seat_id) if hold.seat_id else None,
-                zone_id=str(hold.zone_id),
-                user_id=str(hold.user_id),
-                held_until=hold.expires_at.isoformat(),
-            )
     return [
         Held(hold=hold, name=names.get(hold.seat_id) if hold.seat_id else None, is_new=is_new[hold.id])
         for hold in found

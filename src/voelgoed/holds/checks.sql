@@ -132,10 +132,12 @@ select id::text as id, status || ' at ' || ended_at || ', its end was ' || expir
  limit $1;
 
 -- name: holds_of_one_seat_at_one_time
+-- A clock that was set back may have ended a hold before it began: that is no time at all.
 select a.id || ' ' || b.id as id, 'both held ' || a.seat_id as why
   from seat_holds a
   join seat_holds b on b.event_id = a.event_id and b.seat_id = a.seat_id and b.id > a.id
-   and tstzrange(a.created_at, coalesce(a.ended_at, a.expires_at)) && tstzrange(b.created_at, coalesce(b.ended_at, b.expires_at))
+   and tstzrange(a.created_at, greatest(a.created_at, coalesce(a.ended_at, a.expires_at)))
+    && tstzrange(b.created_at, greatest(b.created_at, coalesce(b.ended_at, b.expires_at)))
  where a.seat_id is not null
  limit $1;
 

@@ -1,6 +1,7 @@
 -- The one writer of an event's seats and zones. These functions belong to voelgoed_registry, the only role that may write
 -- the tables; the application may call them, in a transaction that says whose records they are.
--- Order of locks: the event's row of event_layouts (the caller has it), seats by ordinal, zones by id, the event last.
+-- Order of locks: the event's row of event_layouts (the caller has it), seats by ordinal, people and addresses by hash,
+-- holds of places sold by number by id, zones by id, the event last.
 
 -- Where a list is matched with seats the planner knows the length of neither: of a hall written a moment ago it has no
 -- figures yet, and would go through the whole list for each of 10,000 seats. So these functions join by hashing only.
@@ -71,12 +72,16 @@ declare
   touched bigint;
 begin
   perform from event_seats where organization_id = p_organization and event_id = p_event order by ordinal for update;
+  perform from seat_holds h
+    where h.organization_id = p_organization and h.event_id = p_event and h.seat_id is null and h.status = 'active'
+    order by h.id
+      for no key update;
   perform from event_zones where organization_id = p_organization and event_id = p_event order by zone_id for update;
-  perform hold_end(p_organization, p_event,
-                   array(select h.id from seat_holds h
-                          where h.organization_id = p_organization and h.event_id = p_event and h.status = 'active'
-                            and h.expires_at <= clock_timestamp()),
-                   'expired', 'seat_hold_expired', null, null, null, clock_timestamp(), '{"reason": "ttl_expired"}');
+  perform hold_lapse(p_organization, p_event,
+                     array(select h.id from seat_holds h
+                            where h.organization_id = p_organization and h.event_id = p_event and h.status = 'active'
+                              and h.expires_at <= clock_timestamp()),
+                     null, clock_timestamp());
   select (select count(*) from event_seats
            where organization_id = p_organization and event_id = p_event and status in ('held', 'sold'))
        + (select coalesce(sum(held + sold), 0) from event_zones
@@ -132,12 +137,12 @@ begin
       and ordinal = any (p_closed || p_opened)
     order by ordinal for no key update;
   perform from event_zones where organization_id = p_organization and event_id = p_event order by zone_id for no key update;
-  perform hold_end(p_organization, p_event,
-                   array(select s.hold_id from event_seats s
-                           join unnest(p_closed) as c (ordinal) on c.ordinal = s.ordinal
-                          where s.organization_id = p_organization and s.event_id = p_event and s.status = 'held'
-                            and s.held_until <= clock_timestamp()),
-                   'expired', 'seat_hold_expired', null, null, null, clock_timestamp(), '{"reason": "ttl_expired"}');
+  perform hold_lapse(p_organization, p_event,
+                     array(select s.hold_id from event_seats s
+                             join unnest(p_closed) as c (ordinal) on c.ordinal = s.ordinal
+                            where s.organization_id = p_organization and s.event_id = p_event and s.status = 'held'
+                              and s.held_until <= clock_timestamp()),
+                     null, clock_timestamp());
   perform from event_seats s
      join unnest(p_closed) as c (ordinal) on c.ordinal = s.ordinal
     where s.organization_id = p_organization and s.event_id = p_event and s.status in ('held', 'sold');
@@ -276,7 +281,17 @@ begin
 end
 $$;
 
--- Move the counters of a zone sold by number, and tell a fact for each hold. The one place where held and sold change.
+-- The moment by which holds count as lapsed: now, or none at all while the clock guard says so.
+create or replace function lapse_clock(p_now timestamptz) returns timestamptz
+language sql
+stable
+set search_path = public, pg_temp
+as $$
+  select case when p_now < g.lapses_from then '-infinity' else p_now end from clock_guard g
+$$;
+
+-- Move the counters of a zone sold by number, and tell a fact for each hold with what the zone has come to. The one place
+-- where held and sold change.
 create or replace function zone_move(
   p_organization uuid, p_event uuid, p_zone uuid, p_held integer, p_sold integer, p_kind text, p_holds uuid[],
   p_quantities integer[], p_until timestamptz, p_actors uuid[], p_requests uuid[], p_origins uuid[], p_data jsonb
@@ -286,22 +301,24 @@ set search_path = public, pg_temp
 as $$
 declare
   before integer;
+  zone_held integer;
+  zone_sold integer;
 begin
   update event_zones
      set held = held + p_held, sold = sold + p_sold, version = version + cardinality(p_holds)
    where organization_id = p_organization and event_id = p_event and zone_id = p_zone
-  returning version - cardinality(p_holds) into strict before;
+  returning version - cardinality(p_holds), held, sold into strict before, zone_held, zone_sold;
   insert into journal (organization_id, xid, kind, event_id, version, actor_id, request_id, origin_id, data)
   select p_organization, (select journal_number()), p_kind, p_event, before + i, p_actors[i], p_requests[i], p_origins[i],
          p_data || jsonb_build_object('zone_id', p_zone, 'hold_id', p_holds[i], 'quantity', p_quantities[i],
-                                      'held_until', p_until)
+                                      'held_until', p_until, 'zone_held', zone_held, 'zone_sold', zone_sold)
     from generate_subscripts(p_holds, 1) as i;
   return before + cardinality(p_holds);
 end
 $$;
 
--- Give active holds of one event back: their seats become available, or blocked where somebody says so. The caller has
--- locked seats, holds and zones. How many there were.
+-- Give active holds of one event back: their seats become available, their places can be had again. The caller has locked
+-- seats, holds and zones. How many there were.
 create or replace function hold_end(
   p_organization uuid, p_event uuid, p_holds uuid[], p_status hold_status, p_kind text, p_actor uuid, p_request uuid,
   p_origin uuid, p_now timestamptz, p_data jsonb default '{}'
@@ -350,6 +367,17 @@ begin
 end
 $$;
 
+-- The same for holds whose end has come: nobody did it, whoever noticed.
+create or replace function hold_lapse(
+  p_organization uuid, p_event uuid, p_holds uuid[], p_request uuid, p_now timestamptz
+) returns integer
+language sql
+set search_path = public, pg_temp
+as $$
+  select hold_end(p_organization, p_event, p_holds, 'expired', 'seat_hold_expired', null, p_request, null, p_now,
+                  '{"reason": "ttl_expired"}')
+$$;
+
 -- Whether somebody may book in a zone. Whitelists let nobody in until they are built.
 create or replace function may_book(
   p_organization uuid, p_user uuid, p_role text, p_now timestamptz, p_mode text, p_tier text, p_roles text[]
@@ -386,9 +414,9 @@ $$;
 
 -- Holds for many asks at once. An item is a seat, or a zone with a quantity; items with one number are one ask, which is
 -- granted whole or not at all; lower numbers came first. A row for each item:
---   created existing | seat_not_found seat_held_by_another_user seat_not_available zone_access_denied group_refused busy
---   again | rate_limited max_seats_exceeded max_wheelchair_seats_exceeded max_holds_exceeded | zone_not_found
---   block_at_capacity | event_...
+--   created existing repeated | seat_not_found seat_held_by_another_user seat_not_available zone_access_denied group_refused
+--   busy | idempotency_key_reused | rate_limited max_seats_exceeded max_wheelchair_seats_exceeded max_holds_exceeded
+--   | zone_not_found block_at_capacity | event_...
 -- `held_until` is the end of the hold in the way, too, and for rate_limited when to come again.
 create or replace function reserve_batch(
   p_organization uuid, p_event uuid, p_asks integer[], p_seats uuid[], p_zones uuid[], p_quantities integer[],
@@ -411,21 +439,28 @@ declare
   refusal text;
   locked uuid[];
   free integer;
-  asked integer := cardinality(array_remove(p_seats, null));
+  asked integer;
+  by_number integer;
+  known record;
   lapsed uuid[];
+  seat_zones uuid[];
+  wheelchairs uuid[];
 begin
   perform set_config('app.organization_id', p_organization::text, true);
   select * into rules from hold_rules(p_organization, p_event);
 
   -- Seats, in one order. Whoever is at one of them now is not waited for: that ask comes again in the next batch.
   with taken as materialized (
-    select s.seat_id, s.status
+    select s.seat_id, s.status, s.zone_id, s.is_wheelchair
       from event_seats s
      where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (p_seats)
      order by s.ordinal
        for no key update skip locked
   )
-  select array_agg(t.seat_id), count(*) filter (where t.status = 'available') into locked, free from taken t;
+  select array_agg(t.seat_id), count(*) filter (where t.status = 'available'), array_agg(distinct t.zone_id),
+         array_agg(t.seat_id) filter (where t.is_wheelchair)
+    into locked, free, seat_zones, wheelchairs
+    from taken t;
 
   -- People, and addresses where they are counted: limits are exact when one asks in many places at once.
   perform pg_advisory_xact_lock(k)
@@ -441,23 +476,32 @@ begin
                      from unnest(p_users, p_keys) as told (u, key) where key is not null) as keys
             order by 1) as ordered;
 
-  -- What was asked with this key before is answered with what came of it then. Such an ask is looked at by itself.
-  if exists (select from unnest(p_users, p_keys) as told (u, key)
-               join idempotency_keys k on k.organization_id = p_organization and k.owner_id = told.u and k.key = told.key) then
-    if p_asks[1] <> p_asks[cardinality(p_asks)] then
-      return query select i, 'alone', null::uuid, null::timestamptz, null::integer, null::text, null::uuid
-                     from generate_subscripts(p_asks, 1) as i;
-      return;
-    end if;
-    return query
-    select h.place::integer, case when k.fingerprint = p_fingerprints[1] then 'repeated' else 'idempotency_key_reused' end,
-           h.id::uuid, null::timestamptz, null::integer, null::text, null::uuid
-      from idempotency_keys k, jsonb_array_elements_text(k.result -> 'hold_ids') with ordinality as h (id, place)
-     where k.organization_id = p_organization and k.owner_id = p_users[1] and k.key = p_keys[1];
-    return;
+  -- What was asked with a key before is answered with what came of it then, and taken out of the batch: the others go on.
+  for known in
+    select told.place::integer as place, k.fingerprint = told.fingerprint and k.result ? 'hold_ids' as is_same,
+           (k.result -> 'hold_ids' ->> (row_number() over (partition by told.ask order by told.place) - 1)::integer)::uuid as id
+      from unnest(p_asks, p_users, p_keys, p_fingerprints) with ordinality as told (ask, u, key, fingerprint, place)
+      join idempotency_keys k on k.organization_id = p_organization and k.owner_id = told.u and k.key = told.key
+  loop
+    item := known.place;
+    verdict := case when known.is_same then 'repeated' else 'idempotency_key_reused' end;
+    hold_id := case when known.is_same then known.id end;
+    return next;
+    p_asks[known.place] := null;
+    p_seats[known.place] := null;
+    p_zones[known.place] := null;
+    p_keys[known.place] := null;
+  end loop;
+  if item is not null then
+    select array_agg(s.seat_id), count(*) filter (where s.status = 'available') into locked, free
+      from event_seats s
+     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (locked)
+       and s.seat_id = any (p_seats);
   end if;
+  asked := cardinality(array_remove(p_seats, null));
+  by_number := cardinality(array_remove(p_asks, null)) - asked;
 
-  if asked < cardinality(p_asks) then
+  if by_number > 0 then
     perform from event_zones z
       where z.organization_id = p_organization and z.event_id = p_event and z.zone_id = any (p_zones)
       order by z.zone_id
@@ -469,7 +513,8 @@ begin
   refusal := sale_refusal(event, moment);
   if refusal is not null then
     return query select i, refusal, null::uuid, null::timestamptz, null::integer, event.status, null::uuid
-                   from generate_subscripts(p_asks, 1) as i;
+                   from generate_subscripts(p_asks, 1) as i
+                  where p_asks[i] is not null;
     return;
   end if;
   until := moment + rules.ttl;
@@ -479,19 +524,27 @@ begin
     select array_agg(s.hold_id) into lapsed
       from event_seats s
      where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (locked)
-       and s.status = 'held' and s.held_until <= moment;
+       and s.status = 'held' and s.held_until <= (select lapse_clock(moment));
     if lapsed is not null then
-      perform hold_end(p_organization, p_event, lapsed, 'expired', 'seat_hold_expired', null, null, null, moment,
-                       '{"reason": "ttl_expired"}');
+      perform hold_lapse(p_organization, p_event, lapsed, null, moment);
     end if;
   end if;
 
   if asked > 0 and free = asked and rules.holds_max is null and rules.holds_per_ip_max is null
-     and not exists (select from event_seats s
-                       join event_zones z on z.organization_id = p_organization and z.event_id = p_event
-                                         and z.zone_id = s.zone_id
-                      where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (locked)
-                        and (z.access_mode <> 'public' or (s.is_wheelchair and rules.wheelchairs_max is not null)))
+     and not exists (select from event_zones z
+                      where z.organization_id = p_organization and z.event_id = p_event and z.zone_id = any (seat_zones)
+                        and z.access_mode <> 'public')
+     and (wheelchairs is null or rules.wheelchairs_max is null
+          or not exists (select from (select u, count(*) as n
+                                        from unnest(p_users, p_seats, p_are_staff) as x (u, s, is_staff)
+                                       where s = any (wheelchairs) and not is_staff group by u) as a
+                          where a.n + (select count(*)
+                                         from seat_holds h
+                                         join event_seats w on w.organization_id = p_organization and w.event_id = p_event
+                                                           and w.seat_id = h.seat_id and w.is_wheelchair
+                                        where h.organization_id = p_organization and h.user_id = a.u
+                                          and h.created_at > moment - interval '70 minutes' and h.event_id = p_event
+                                          and h.status = 'active') > rules.wheelchairs_max))
      and not exists (select from (select u, count(*) as n
                                     from unnest(p_users, p_seats, p_are_staff) as x (u, s, is_staff)
                                    where s is not null and not is_staff group by u) as a
@@ -529,19 +582,20 @@ begin
                     p_are_staff)
              with ordinality as i (ask, seat, u, hold, request, origin, ip, cart, source, role, is_staff, place)
        where i.seat is not null
-    ), judged as (
+    ), judged as materialized (  -- each of these is looked at more than once, and must not be worked out again
       select i.*, s.zone_id, s.version, s.is_wheelchair, s.hold_id as old_hold, s.held_until as old_until,
              s.held_by,
-             case when s.status = 'held' and s.held_by <> i.u then 'held' else s.status::text end as seat_state,
+             s.status::text as seat_state,
              case
                when s.seat_id is null then 'seat_not_found'
                when not i.seat = any (coalesce(locked, '{}')) then 'busy'
                when s.status = 'held' and s.held_by = i.u then 'existing'
                when s.status = 'held' then 'seat_held_by_another_user'
                when s.status <> 'available' then 'seat_not_available'
-               when not may_book(p_organization, i.u, i.role, moment, z.access_mode, z.membership_tier, z.allowed_roles)
+               when z.access_mode <> 'public'
+                    and not may_book(p_organization, i.u, i.role, moment, z.access_mode, z.membership_tier, z.allowed_roles)
                  then 'zone_access_denied'
-               when exists (select from item j where j.seat = i.seat and j.place < i.place) then 'again'
+               when exists (select from item j where j.seat = i.seat and j.place < i.place) then 'busy'
                else 'created'
              end as own
         from item i
@@ -549,7 +603,8 @@ begin
         left join event_zones z on z.organization_id = p_organization and z.event_id = p_event and z.zone_id = s.zone_id
     ), grouped as (
       select *, bool_and(own in ('created', 'existing')) over (partition by ask) as is_whole,
-             bool_or(own in ('busy', 'again')) over (partition by ask) as is_busy
+             bool_or(own = 'busy') over (partition by ask) as is_busy,
+             count(*) filter (where own = 'created') over (partition by ask) as size
         from judged
     ), recent as (
       select h.user_id,
@@ -558,6 +613,9 @@ begin
                                        and not (h.status = 'cancelled' and h.ended_at <= h.created_at + interval '30 seconds'))
                as rated,
              min(h.created_at) filter (where h.created_at > moment - interval '5 minutes') as first_at,
+             min(h.created_at) filter (where h.created_at > moment - interval '5 minutes'
+                                         and not (h.status = 'cancelled' and h.ended_at <= h.created_at + interval '30 seconds'))
+               as first_rated_at,
              sum(h.quantity) filter (where h.status = 'active' and h.expires_at > moment) as active,
              sum(h.quantity) filter (where h.status = 'active' and h.expires_at > moment and h.event_id = p_event) as booked,
              count(*) filter (where h.status = 'active' and h.expires_at > moment and h.event_id = p_event
@@ -574,9 +632,9 @@ begin
        where rules.holds_per_ip_max is not null and h.organization_id = p_organization and h.client_ip = any (p_ips)
          and h.status = 'active' and h.expires_at > moment
        group by h.client_ip
-    ), counted as (
+    ), counted as materialized (
       -- What those before in this batch were given counts too; rows of one ask are peers and share one sum.
-      select g.*, r.first_at,
+      select g.*, r.first_at, r.first_rated_at,
              count(*) filter (where is_whole and own = 'created') over mine as n,
              coalesce(r.granted, 0) as granted, coalesce(r.rated, 0) as rated, coalesce(r.active, 0) as active,
              coalesce(r.booked, 0) as booked, coalesce(r.wheelchairs, 0) as wheelchairs,
@@ -593,6 +651,7 @@ begin
                when is_busy then 'busy'
                when not is_whole then case when own in ('created', 'existing') then 'group_refused' else own end
                when own = 'existing' or is_staff then own
+               when size > least(10, rules.seats_max) then 'max_seats_exceeded'  -- however long they wait
                when rated + n > 10 or granted + n > 40 then 'rate_limited'
                when booked + n > rules.seats_max then 'max_seats_exceeded'
                when is_wheelchair and wheelchairs + wheelchairs_n > rules.wheelchairs_max
@@ -601,7 +660,7 @@ begin
                else own
              end as decided
         from counted
-    ), whole as (
+    ), whole as materialized (
       -- A limit that bars one seat bars its ask.
       select *,
              case when decided = 'created'
@@ -628,13 +687,15 @@ begin
     )
     select w.place::integer, w.outcome,
            case w.outcome when 'created' then w.hold when 'existing' then w.old_hold end,
-           case w.outcome when 'created' then until when 'rate_limited' then w.first_at + interval '5 minutes'
+           case w.outcome when 'created' then until
+                          when 'rate_limited' then case when w.rated + w.n > 10 then w.first_rated_at else w.first_at end
+                                                   + interval '5 minutes'
                           else w.old_until end,
            w.version + (w.outcome = 'created')::integer, w.seat_state, w.held_by
       from whole w;
   end if;
 
-  if asked < cardinality(p_asks) then
+  if by_number > 0 then
     return query
     select * from reserve_zones(p_organization, p_event, p_asks, p_seats, p_zones, p_quantities, p_users, p_holds,
                                 p_requests, p_origins, p_ips, p_carts, p_sources, p_roles, p_are_staff, moment, rules.ttl,
@@ -653,6 +714,35 @@ begin
            where i.key is not null
            group by i.u, i.key, i.fingerprint, i.ask
           having count(h.id) > 0) as k;
+end
+$$;
+
+-- The same, and where the asks came from, as far as that was not written down before: in one call, so in one commit.
+create or replace function reserve_told(
+  p_organization uuid, p_event uuid, p_asks integer[], p_seats uuid[], p_zones uuid[], p_quantities integer[],
+  p_users uuid[], p_holds uuid[], p_requests uuid[], p_origins uuid[], p_ips inet[], p_carts text[], p_sources text[],
+  p_roles text[], p_are_staff boolean[], p_keys text[], p_fingerprints bytea[],
+  p_new_origins uuid[], p_sessions uuid[], p_origin_ips inet[], p_user_agents text[]
+)
+returns table (
+  item integer, verdict text, hold_id uuid, held_until timestamptz, version integer, state text, holder uuid
+)
+language plpgsql
+security definer
+set search_path = public, pg_temp
+as $$
+#variable_conflict use_column
+begin
+  perform set_config('app.organization_id', p_organization::text, true);
+  insert into origins (organization_id, id, session_id, ip, user_agent)
+  select p_organization, o.id, o.session, o.ip, o.agent
+    from unnest(p_new_origins, p_sessions, p_origin_ips, p_user_agents) as o (id, session, ip, agent)
+   order by o.id
+      on conflict (id) do nothing;
+  return query
+  select *
+    from reserve_batch(p_organization, p_event, p_asks, p_seats, p_zones, p_quantities, p_users, p_holds, p_requests,
+                       p_origins, p_ips, p_carts, p_sources, p_roles, p_are_staff, p_keys, p_fingerprints);
 end
 $$;
 
@@ -680,7 +770,9 @@ declare
   wanted integer;
   until timestamptz := p_now + p_ttl;
 begin
-  for item in select i from generate_subscripts(p_asks, 1) as i where p_seats[i] is null order by p_asks[i], i loop
+  for item in select i from generate_subscripts(p_asks, 1) as i
+               where p_asks[i] is not null and p_seats[i] is null order by p_asks[i], i
+  loop
     hold_id := null; held_until := null; version := null; state := null; holder := null;
     wanted := p_quantities[item];
     select * into zone
@@ -698,11 +790,10 @@ begin
       select array_agg(l.id) into lapsed
         from (select h.id from seat_holds h
                where h.organization_id = p_organization and h.event_id = p_event and h.zone_id = zone.zone_id
-                 and h.seat_id is null and h.status = 'active' and h.expires_at <= p_now
+                 and h.seat_id is null and h.status = 'active' and h.expires_at <= (select lapse_clock(p_now))
                  for no key update skip locked) as l;
       if lapsed is not null then
-        perform hold_end(p_organization, p_event, lapsed, 'expired', 'seat_hold_expired', null, null, null, p_now,
-                         '{"reason": "ttl_expired"}');
+        perform hold_lapse(p_organization, p_event, lapsed, null, p_now);
         select z.capacity - z.blocked - z.held - z.sold into free
           from event_zones z
          where z.organization_id = p_organization and z.event_id = p_event and z.zone_id = p_zones[item];
@@ -713,6 +804,9 @@ begin
              where h.created_at > p_now - interval '5 minutes'
                and not (h.status = 'cancelled' and h.ended_at <= h.created_at + interval '30 seconds')), 0) as rated,
            min(h.created_at) filter (where h.created_at > p_now - interval '5 minutes') as first_at,
+           min(h.created_at) filter (
+             where h.created_at > p_now - interval '5 minutes'
+               and not (h.status = 'cancelled' and h.ended_at <= h.created_at + interval '30 seconds')) as first_rated_at,
            coalesce(sum(h.quantity) filter (where h.status = 'active' and h.expires_at > p_now), 0) as active,
            coalesce(sum(h.quantity) filter (
              where h.status = 'active' and h.expires_at > p_now and h.event_id = p_event), 0) as booked
@@ -733,13 +827,15 @@ begin
                         zone.allowed_roles) then 'zone_access_denied'
       when free < wanted then 'block_at_capacity'
       when p_are_staff[item] then 'created'
+      when wanted > least(10, p_seats_max) then 'max_seats_exceeded'  -- however long they wait
       when used.rated + wanted > 10 or used.granted + wanted > 40 then 'rate_limited'
       when used.booked + wanted > p_seats_max then 'max_seats_exceeded'
       when used.active + wanted > p_holds_max or from_ip + wanted > p_holds_per_ip_max then 'max_holds_exceeded'
       else 'created'
     end;
     if verdict = 'rate_limited' then
-      held_until := used.first_at + interval '5 minutes';
+      held_until := case when used.rated + wanted > 10 then used.first_rated_at else used.first_at end
+                    + interval '5 minutes';
     elsif verdict = 'created' then
       insert into seat_holds (id, organization_id, event_id, zone_id, user_id, quantity, source, client_ip, cart_token,
                               created_at, initial_expires_at, expires_at, updated_at)
@@ -805,10 +901,11 @@ declare
 begin
   perform set_config('app.organization_id', p_organization::text, true);
   moment := lock_holds(p_organization, p_event, p_holds);
-  -- Nobody knows when it will be: what is held lapses as it would have.
+  -- Nobody knows when it will be, or it is sold no more: what is held lapses as it would have.
   is_suspended := exists (select from events e
-                           where e.organization_id = p_organization and e.id = p_event and e.status = 'postponed'
-                             and e.rescheduled_at is null);
+                           where e.organization_id = p_organization and e.id = p_event
+                             and (e.status in ('cancelled', 'archived', 'ended')
+                                  or (e.status = 'postponed' and e.rescheduled_at is null)));
   select array_agg(h.id order by h.id) into by_number
     from seat_holds h
    where h.organization_id = p_organization and h.event_id = p_event and h.id = any (p_holds) and h.seat_id is null
@@ -887,8 +984,7 @@ begin
                      jsonb_build_object('reason', p_reason));
   end if;
   if lapsed is not null then
-    perform hold_end(p_organization, p_event, lapsed, 'expired', 'seat_hold_expired', null, p_request, null, moment,
-                     '{"reason": "ttl_expired"}');
+    perform hold_lapse(p_organization, p_event, lapsed, p_request, moment);
   end if;
   return query
   select x.id,
@@ -903,7 +999,8 @@ end
 $$;
 
 -- Make tickets of a basket, all of it or nothing. With the money taken a lapsed hold still counts as long as nobody else
--- has its place: a new hold is made and converted in the same breath, so that the record tells what happened.
+-- has its place: a new hold is made and converted in the same breath, so that the record tells what happened. Who has taken
+-- the seat again themselves meanwhile has it once: that hold ends.
 create or replace function hold_convert(
   p_organization uuid, p_event uuid, p_user uuid, p_holds uuid[], p_tickets uuid[], p_late_holds uuid[], p_order uuid,
   p_is_paid boolean, p_request uuid, p_origin uuid
@@ -940,7 +1037,8 @@ begin
          bool_and(h.status = 'active' and h.expires_at > moment) as are_live,
          bool_and(h.status in ('expired', 'active')
                   and (h.seat_id is null or s.status = 'available'
-                       or (s.status = 'held' and (s.hold_id = h.id or s.held_until <= moment)))) as are_free,
+                       or (s.status = 'held' and (s.hold_id = h.id or s.held_until <= moment
+                                                  or (s.held_by = p_user and s.hold_id <> all (p_holds)))))) as are_free,
          array_agg(h.id) filter (where h.status = 'active' and h.expires_at <= moment) as lapsed
     into known
     from seat_holds h
@@ -981,8 +1079,7 @@ begin
                and o.zone_id in (select h.zone_id from seat_holds h
                                   where h.organization_id = p_organization and h.id = any (p_holds) and h.seat_id is null)
                for no key update skip locked) as l;
-    perform hold_end(p_organization, p_event, coalesce(rival, '{}') || coalesce(known.lapsed, '{}'), 'expired',
-                     'seat_hold_expired', null, p_request, null, moment, '{"reason": "ttl_expired"}');
+    perform hold_lapse(p_organization, p_event, coalesce(rival, '{}') || coalesce(known.lapsed, '{}'), p_request, moment);
     perform from seat_holds h
        join event_zones z on z.organization_id = p_organization and z.event_id = p_event and z.zone_id = h.zone_id
       where h.organization_id = p_organization and h.id = any (p_holds) and h.seat_id is null and h.status = 'expired'
@@ -992,6 +1089,14 @@ begin
       -- Nothing but lapsed holds was ended, which is right whatever comes of this.
       return 'holds_expired';
     end if;
+    perform hold_end(p_organization, p_event,
+                     array(select s.hold_id from seat_holds h
+                             join event_seats s on s.organization_id = p_organization and s.event_id = p_event
+                                               and s.seat_id = h.seat_id
+                            where h.organization_id = p_organization and h.id = any (p_holds) and s.status = 'held'
+                              and s.hold_id <> all (p_holds)),
+                     'cancelled', 'seat_hold_released', p_user, p_request, p_origin, moment,
+                     '{"reason": "late_payment"}');
     with late as (
       insert into seat_holds (id, organization_id, event_id, zone_id, seat_id, user_id, quantity, source, client_ip,
                               cart_token, created_at, initial_expires_at, expires_at, updated_at)
@@ -1067,48 +1172,64 @@ $$;
 create or replace function hold_expire(p_organization uuid, p_event uuid, p_limit integer) returns integer
 language plpgsql
 security definer
+set lock_timeout = '500ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 set search_path = public, pg_temp
 as $$
 declare
+  due uuid[];
   of_seats uuid[];
   by_number uuid[];
 begin
   perform set_config('app.organization_id', p_organization::text, true);
+  -- The oldest first, by their own index, and only then their seats: to sort all that have lapsed by seat for each call
+  -- would make a thousand of them cost what a million should.
+  select array_agg(l.seat_id) into due
+    from (select h.seat_id
+            from seat_holds h
+           where h.organization_id = p_organization and h.event_id = p_event and h.seat_id is not null
+             and h.status = 'active' and h.expires_at <= (select lapse_clock(clock_timestamp()))
+           order by h.expires_at
+           limit p_limit) as l;
   select array_agg(l.hold_id) into of_seats
     from (select s.hold_id
-            from seat_holds h
-            join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = h.seat_id
-                              and s.hold_id = h.id
-           where h.organization_id = p_organization and h.event_id = p_event and h.seat_id is not null
-             and h.status = 'active' and h.expires_at <= clock_timestamp()
+            from event_seats s
+           where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (due)
            order by s.ordinal
-           limit p_limit
-             for no key update of s skip locked) as l;
-  select array_agg(l.id) into by_number
-    from (select h.id
-            from seat_holds h
-           where h.organization_id = p_organization and h.event_id = p_event and h.seat_id is null and h.status = 'active'
-             and h.expires_at <= clock_timestamp()
-           order by h.id
-           limit p_limit
              for no key update skip locked) as l;
-  perform from event_zones z
-    where z.organization_id = p_organization and z.event_id = p_event
-      and z.zone_id in (select h.zone_id from seat_holds h
-                         where h.organization_id = p_organization and h.id = any (by_number))
-    order by z.zone_id
-      for no key update;
-  -- What was picked may have been extended or ended before it was locked: look again, now that nobody else can.
+  if exists (select from event_zones z
+              where z.organization_id = p_organization and z.event_id = p_event
+                and z.zone_type not in ('reserved_seating', 'vip_reserved')) then
+    select array_agg(l.id) into by_number
+      from (select h.id
+              from seat_holds h
+             where h.organization_id = p_organization and h.event_id = p_event and h.seat_id is null and h.status = 'active'
+               and h.expires_at <= (select lapse_clock(clock_timestamp()))
+             order by h.id
+             limit p_limit
+               for no key update skip locked) as l;
+    perform from event_zones z
+      where z.organization_id = p_organization and z.event_id = p_event
+        and z.zone_id in (select h.zone_id from seat_holds h
+                           where h.organization_id = p_organization and h.id = any (by_number))
+      order by z.zone_id
+        for no key update;
+  end if;
+  -- What was picked may have been extended or ended before it was locked: look again, now that nobody else can. By the ids
+  -- and nothing else: whoever plans this by the time walks everything that has lapsed for each of them.
   select array_agg(h.id) into of_seats
-    from seat_holds h
-    left join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = h.seat_id
-   where h.organization_id = p_organization and h.id = any (coalesce(of_seats, '{}') || coalesce(by_number, '{}'))
-     and h.status = 'active' and h.expires_at <= clock_timestamp() and (h.seat_id is null or s.hold_id = h.id);
+    from unnest(of_seats || by_number) as picked (id)
+   cross join lateral (select * from seat_holds where organization_id = p_organization and id = picked.id offset 0) as h
+    left join lateral (select hold_id from event_seats
+                        where organization_id = p_organization and event_id = p_event and seat_id = h.seat_id offset 0) as s
+      on true
+   where h.status = 'active' and h.expires_at <= (select lapse_clock(clock_timestamp()))
+     and (h.seat_id is null or s.hold_id = h.id);
   if of_seats is null then
     return 0;
   end if;
-  return hold_end(p_organization, p_event, of_seats, 'expired', 'seat_hold_expired', null, null, null, clock_timestamp(),
-                  '{"reason": "ttl_expired"}');
+  return hold_lapse(p_organization, p_event, of_seats, null, clock_timestamp());
 end
 $$;
 
@@ -1142,9 +1263,10 @@ begin
       from event_seats s
      where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (p_seats) and s.status = 'held';
     if held is not null then
-      perform hold_end(p_organization, p_event, array(select h.id from seat_holds h
-                         where h.organization_id = p_organization and h.id = any (held) and h.expires_at <= moment),
-                       'expired', 'seat_hold_expired', null, p_request, null, moment, '{"reason": "ttl_expired"}');
+      perform hold_lapse(p_organization, p_event,
+                         array(select h.id from seat_holds h
+                                where h.organization_id = p_organization and h.id = any (held) and h.expires_at <= moment),
+                         p_request, moment);
       perform hold_end(p_organization, p_event, held, 'cancelled', 'seat_hold_released', p_actor, p_request, p_origin,
                        moment, jsonb_build_object('reason', 'seat_blocked'));
     end if;
@@ -1247,7 +1369,9 @@ begin
 end
 $$;
 
--- Let up to so many active holds of an event go, whoever's they are: it was cancelled, or is not sold any more.
+-- Let up to so many active holds of an event go, whoever's they are: it was cancelled, or is not sold any more. What
+-- somebody is at is left to the next call, or to the reaper. Zones may have to be waited for, so they come when no seat is
+-- left.
 create or replace function holds_release_all(
   p_organization uuid, p_event uuid, p_limit integer, p_actor uuid, p_request uuid, p_reason text
 ) returns integer
@@ -1262,18 +1386,32 @@ declare
 begin
   perform set_config('app.organization_id', p_organization::text, true);
   select array_agg(l.id) into picked
-    from (select h.id from seat_holds h
-           where h.organization_id = p_organization and h.event_id = p_event and h.status = 'active'
-           order by h.expires_at
-           limit p_limit) as l;
+    from (select h.id
+            from seat_holds h
+            join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = h.seat_id
+                              and s.hold_id = h.id
+           where h.organization_id = p_organization and h.event_id = p_event and h.seat_id is not null
+             and h.status = 'active'
+           order by s.ordinal
+           limit p_limit
+             for no key update of s skip locked) as l;
+  if picked is null then
+    select array_agg(l.id) into picked
+      from (select h.id
+              from seat_holds h
+             where h.organization_id = p_organization and h.event_id = p_event and h.seat_id is null and h.status = 'active'
+             order by h.id
+             limit p_limit
+               for no key update skip locked) as l;
+  end if;
   if picked is null then
     return 0;
   end if;
   moment := lock_holds(p_organization, p_event, picked);
-  return hold_end(p_organization, p_event,
-                  array(select h.id from seat_holds h where h.organization_id = p_organization and h.id = any (picked)
-                           and h.status = 'active' and h.expires_at <= moment),
-                  'expired', 'seat_hold_expired', null, p_request, null, moment, '{"reason": "ttl_expired"}')
+  return hold_lapse(p_organization, p_event,
+                    array(select h.id from seat_holds h where h.organization_id = p_organization and h.id = any (picked)
+                             and h.status = 'active' and h.expires_at <= moment),
+                    p_request, moment)
        + hold_end(p_organization, p_event, picked, 'cancelled', 'seat_hold_released', p_actor, p_request, null, moment,
                   jsonb_build_object('reason', p_reason));
 end
@@ -1287,10 +1425,11 @@ declare
   outer_ones constant text[] := array[
     'inventory_add_seats', 'inventory_add_zones', 'inventory_lock_zones', 'inventory_remove', 'inventory_clear',
     'inventory_change',
-    'reserve_batch', 'hold_extend', 'hold_release', 'hold_convert', 'hold_expire', 'holds_release_all', 'seats_block',
+    'reserve_batch', 'reserve_told', 'hold_extend', 'hold_release', 'hold_convert', 'hold_expire', 'holds_release_all', 'seats_block',
     'ticket_void'];
   inner_ones constant text[] := array[
-    'hold_rules', 'zone_move', 'hold_end', 'may_book', 'sale_refusal', 'reserve_zones', 'lock_holds'];
+    'hold_rules', 'lapse_clock', 'zone_move', 'hold_end', 'hold_lapse', 'may_book', 'sale_refusal', 'reserve_zones',
+    'lock_holds'];
 begin
   grant create on schema public to voelgoed_registry;
   for own in select oid::regprocedure from pg_proc

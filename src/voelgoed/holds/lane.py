@@ -1,6 +1,7 @@
 """Lanes: how asks for holds come to PostgreSQL. Those that arrive while one batch commits form the next.
 
-Each event has a lane in each process. A lane has its asks in the order of arrival and at most two batches under way.
+Each event has a lane in each process. A lane has its asks in the order of arrival and at most two batches under way,
+of which at most one asks for places by number: it may wait for its zones, and must not keep the seats waiting.
 Lanes that have something to do stand in a ring, and each turn takes one batch to one of few connections. So a hot event
 fills its batches and leaves the others their turns. Nothing is waited for: an ask that comes alone goes at once.
 """
@@ -16,9 +17,11 @@ from uuid import UUID
 import structlog
 
 from voelgoed.db import Database
-from voelgoed.errors import Busy, LostRace, OutcomeUnknown
+from voelgoed.errors import Busy, DomainError, LostRace, OutcomeUnknown
 from voelgoed.holds import store
-from voelgoed.holds.model import GRANTED, LATER, Ask, Outcome, Verdict
+from voelgoed.holds.availability import Availability
+from voelgoed.holds.model import GRANTED, Ask, Hold, Outcome, SeatName, Verdict
+from voelgoed.holds.refusals import ReservationFailed
 from voelgoed.ids import OrganizationId
 from voelgoed.journal import origins
 from voelgoed.journal.model import Fact
@@ -33,6 +36,7 @@ BATCHES_PER_LANE: Final = 2
 ASKS_PER_LANE_MAX: Final = 2_000
 ASKS_MAX: Final = 10_000
 DEADLINE_S: Final = 3.0
+SAID_AT_ONCE: Final = 8
 ROUNDS_MAX: Final = 3
 ROUND_WAIT_S: Final = 0.1
 """Three rounds of this for a seat at which somebody is; then it is theirs."""
@@ -54,6 +58,10 @@ REFUSING_FOLLOWERS: Final = frozenset(
 """What is said of a seat to one tells the others who are waiting for it that they are too late."""
 
 
+Name = tuple[OrganizationId, UUID]
+"""Of a lane: whose, and which event. Anybody may ask for any id, so the event alone is not enough."""
+
+
 @dataclass(slots=True, eq=False)
 class _Waiting:
     """An ask on its way."""
@@ -70,14 +78,31 @@ class _Waiting:
         return self.ask.items[0].seat_id if len(self.ask.items) == 1 else None
 
     @property
+    def is_by_number(self) -> bool:
+        """Whether it asks for places of a zone, and so locks zones."""
+        return any(item.zone_id for item in self.ask.items)
+
+    @property
     def claims(self) -> set[object]:
-        """What no two asks under way may have in common: seats, and somebody's key for one effect."""
-        seats: set[object] = {item.seat_id for item in self.ask.items if item.seat_id}
-        return seats | {(self.ask.user_id, self.ask.key)} if self.ask.key else seats
+        """What no two asks under way may have in common: seats, somebody's key for one effect, whoever has a limit.
+
+        What somebody is refused must not count against what they ask next, and in PostgreSQL they would wait for
+        themselves with everybody who goes with them.
+        """
+        claims: set[object] = {item.seat_id for item in self.ask.items if item.seat_id}
+        if self.ask.key:
+            claims.add((self.ask.user_id, self.ask.key))
+        if not self.ask.is_staff:
+            claims.add(self.ask.user_id)
+        return claims
 
     def say(self, verdicts: list[Verdict]) -> None:
         if not self.answer.done():
             self.answer.set_result(verdicts)
+
+    def give_up(self) -> None:
+        """Too late. Not taken yet: it never will be. Taken: it commits or not, and nobody here can say which."""
+        self.fail(OutcomeUnknown() if self.is_taken else Busy())
 
     def fail(self, why: BaseException) -> None:
         if not self.answer.done():
@@ -86,15 +111,20 @@ class _Waiting:
 
 @dataclass(slots=True, eq=False)
 class _Lane:
-    """The asks of one event."""
+    """The asks of one organization for one event."""
 
     queue: deque[_Waiting] = field(default_factory=deque)
     under_way: int = 0
     claimed: set[object] = field(default_factory=set)
+    is_at_zones: bool = False
     is_in_ring: bool = False
 
+    def may_go(self, one: _Waiting) -> bool:
+        """Whether nothing that is under way is in its way."""
+        return not (one.is_by_number and self.is_at_zones) and self.claimed.isdisjoint(one.claims)
+
     def take(self, now: float) -> list[_Waiting]:
-        """The next batch: in order, no seat or key twice, none under way; who has waited too long is told so."""
+        """The next batch: in order, seats or places by number, no claim twice; who waited too long is told so."""
         batch: list[_Waiting] = []
         left: deque[_Waiting] = deque()
         items = 0
@@ -106,29 +136,38 @@ class _Lane:
                 one.fail(Busy())
                 continue
             asked = one.ask.items
-            claims = one.claims
+            if not self.may_go(one) or (batch and one.is_by_number != batch[0].is_by_number):
+                left.append(one)
+                continue
             if batch and items + len(asked) > ITEMS_PER_BATCH:
                 left.append(one)
                 break
-            if not self.claimed.isdisjoint(claims):
-                left.append(one)
-                continue
-            self.claimed |= claims
+            self.claimed |= one.claims
             one.is_taken = True
             batch.append(one)
             items += len(asked)
         self.queue.extendleft(reversed(left))
+        if batch and batch[0].is_by_number:
+            self.is_at_zones = True
         return batch
+
+    def done(self, batch: Sequence[_Waiting]) -> None:
+        """A batch is under way no more."""
+        for one in batch:
+            self.claimed -= one.claims
+        if batch[0].is_by_number:
+            self.is_at_zones = False
 
 
 class Lanes:
     """One per process."""
 
-    def __init__(self, db: Database, failures: "Failures") -> None:
+    def __init__(self, db: Database, failures: "Failures", availability: Availability) -> None:
         self._db = db
         self._failures = failures
-        self._lanes: dict[UUID, _Lane] = {}
-        self._ring: deque[tuple[UUID, _Lane]] = deque()
+        self._availability = availability
+        self._lanes: dict[Name, _Lane] = {}
+        self._ring: deque[tuple[Name, _Lane]] = deque()
         self._free = CONNECTIONS
         self._waiting = 0
         self._aside = 0
@@ -137,32 +176,54 @@ class Lanes:
         self._is_closing = False
 
     async def ask(self, ask: Ask) -> list[Verdict]:
-        """Ask, and wait for what PostgreSQL says; a crowd beyond measure is refused at once."""
-        lane = self._lanes.get(ask.event_id)
+        """Ask, and wait for what PostgreSQL says; what it has said of the seat within a second need not be asked again.
+
+        A crowd beyond measure is refused at once.
+        """
+        if barred := self._availability.refusal(ask):
+            self._failures.note(ask, [barred])
+            return [barred]
+        try:
+            verdicts = await self._answer(ask)
+        except OutcomeUnknown:  # it may well have been granted
+            raise
+        except LostRace:
+            self._failures.keep(ask, ReservationFailed.code)
+            raise
+        except Exception as failed:
+            self._failures.keep(ask, failed.code if isinstance(failed, DomainError) else "error")
+            raise
+        self._failures.note(ask, verdicts)
+        return verdicts
+
+    async def _answer(self, ask: Ask) -> list[Verdict]:
+        name = _name(ask)
+        lane = self._lanes.get(name)
         if self._is_closing or self._waiting >= ASKS_MAX or (lane and len(lane.queue) >= ASKS_PER_LANE_MAX):
             metrics.LANE_SHED.inc()
             raise Busy
         if lane is None:
-            lane = self._lanes[ask.event_id] = _Lane()
+            lane = self._lanes[name] = _Lane()
         loop = asyncio.get_running_loop()
         one = _Waiting(ask, loop.create_future(), time.monotonic())
         self._waiting += 1
         lane.queue.append(one)
-        if lane.claimed.isdisjoint(one.claims):  # otherwise its turn comes when the batch ends that has its seat
-            self._ready(ask.event_id, lane)
+        if lane.may_go(one):  # otherwise its turn comes when the batch ends that is in its way
+            self._ready(name, lane)
+        late = loop.call_later(DEADLINE_S, one.give_up)
         try:
-            verdicts = await asyncio.wait_for(asyncio.shield(one.answer), DEADLINE_S)
-        except TimeoutError:
-            # Not taken yet: it never will be. Taken: it commits or not, and nobody here can say which.
-            one.answer.cancel()
-            raise (OutcomeUnknown if one.is_taken else Busy) from None
-        except asyncio.CancelledError:
-            one.answer.cancel()
-            raise
+            return await one.answer  # whoever is cancelled here cancels the answer, and nothing else
         finally:
+            late.cancel()
             self._waiting -= 1
-        self._failures.note(ask, verdicts)
-        return verdicts
+
+    def given(self, ask: Ask, verdicts: Sequence[Verdict]) -> list[tuple[Hold, SeatName | None]] | None:
+        """Holds that were just given, as far as they need not be read again."""
+        return self._availability.given(ask, verdicts)
+
+    def doubt(self, event_id: UUID, seat_ids: Iterable[UUID]) -> None:
+        """Something was done to seats past the lanes: whoever asks for one asks PostgreSQL."""
+        self._availability.doubt(event_id, seat_ids)
 
     async def close(self) -> None:
         """Take nothing more, and bring everything that was taken to its end."""
@@ -174,11 +235,11 @@ class Lanes:
             else:
                 await asyncio.sleep(ROUND_WAIT_S)  # asks that stand aside for a moment come back by themselves
 
-    def _ready(self, event_id: UUID, lane: _Lane) -> None:
+    def _ready(self, name: Name, lane: _Lane) -> None:
         """Put a lane into the ring if it can go; everybody of this turn of the loop goes together."""
         if lane.queue and lane.under_way < BATCHES_PER_LANE and not lane.is_in_ring:
             lane.is_in_ring = True
-            self._ring.append((event_id, lane))
+            self._ring.append((name, lane))
         if not self._is_pumping:
             self._is_pumping = True
             asyncio.get_running_loop().call_soon(self._pump)
@@ -186,38 +247,37 @@ class Lanes:
     def _pump(self) -> None:
         self._is_pumping = False
         while self._ring and self._free:
-            event_id, lane = self._ring.popleft()
+            name, lane = self._ring.popleft()
             lane.is_in_ring = False
             batch = lane.take(time.monotonic())
             if not batch:
-                self._drop(event_id, lane)
+                self._drop(name, lane)
                 continue
             self._free -= 1
             lane.under_way += 1
-            task = asyncio.create_task(self._run(event_id, lane, batch))
+            task = asyncio.create_task(self._run(name, lane, batch))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
             if lane.queue and lane.under_way < BATCHES_PER_LANE:
                 lane.is_in_ring = True
-                self._ring.append((event_id, lane))
+                self._ring.append((name, lane))
 
-    def _drop(self, event_id: UUID, lane: _Lane) -> None:
+    def _drop(self, name: Name, lane: _Lane) -> None:
         """A lane with nothing in it knows nothing: forget it."""
-        if not lane.queue and not lane.under_way and self._lanes.get(event_id) is lane:
-            del self._lanes[event_id]
+        if not lane.queue and not lane.under_way and self._lanes.get(name) is lane:
+            del self._lanes[name]
 
-    async def _run(self, event_id: UUID, lane: _Lane, batch: list[_Waiting]) -> None:
+    async def _run(self, name: Name, lane: _Lane, batch: list[_Waiting]) -> None:
         try:
             await self._commit(lane, batch)
         finally:
-            for one in batch:
-                lane.claimed -= one.claims
+            lane.done(batch)
             lane.under_way -= 1
             self._free += 1
             if lane.queue:
-                self._ready(event_id, lane)
+                self._ready(name, lane)
             else:
-                self._drop(event_id, lane)
+                self._drop(name, lane)
             if self._ring and not self._is_pumping:
                 self._is_pumping = True
                 asyncio.get_running_loop().call_soon(self._pump)
@@ -226,8 +286,7 @@ class Lanes:
         """One call for all; when it fails, one for each, so that one poisoned ask does not fail the others."""
         began = time.perf_counter()
         try:
-            await origins.remember(self._db, batch[0].ask.organization_id, (one.ask.origin for one in batch))
-            verdicts = await store.reserve_batch(self._db.call, [one.ask for one in batch])
+            verdicts = await self._reserve([one.ask for one in batch])
         except OutcomeUnknown as unknown:
             await self._settle(batch, unknown)
             return
@@ -243,9 +302,19 @@ class Lanes:
             return
         metrics.LANE_BATCH_ASKS.observe(len(batch))
         metrics.LANE_BATCH_SECONDS.observe(time.perf_counter() - began)
-        for one, said in zip(batch, verdicts, strict=True):
-            await self._said(lane, one, said)
+        for number, (one, said) in enumerate(zip(batch, verdicts, strict=True), 1):
+            self._said(lane, one, said)
+            if number % SAID_AT_ONCE == 0:  # whoever is answered goes on at once: another event's turn comes in between
+                await asyncio.sleep(0)
         _refuse_followers(lane.queue, zip(batch, verdicts, strict=True))
+
+    async def _reserve(self, asks: Sequence[Ask]) -> list[list[Verdict]]:
+        """One call, with where the asks came from as far as that stands nowhere yet."""
+        new = origins.unwritten(asks[0].organization_id, (ask.origin for ask in asks))
+        verdicts = await store.reserve_batch(self._db.call, asks, new)
+        origins.written(new)
+        _log_created(asks, verdicts)
+        return verdicts
 
     async def _alone(self, lane: _Lane, one: _Waiting) -> None:
         """One ask by itself, tried again while it loses races."""
@@ -253,7 +322,7 @@ class Lanes:
             if one.answer.done():  # nobody waits for it any more, and nothing was done
                 return
             try:
-                verdicts = await store.reserve_batch(self._db.call, [one.ask])
+                verdicts = await self._reserve([one.ask])
             except LostRace as lost:
                 if wait is None:
                     one.fail(lost)
@@ -266,17 +335,15 @@ class Lanes:
                 one.fail(failed)
                 return
             else:
-                await self._said(lane, one, verdicts[0])
+                self._said(lane, one, verdicts[0])
                 _refuse_followers(lane.queue, [(one, verdicts[0])])
                 return
 
-    async def _said(self, lane: _Lane, one: _Waiting, said: list[Verdict]) -> None:
-        outcomes = {verdict.outcome for verdict in said}
-        if Outcome.ALONE in outcomes:
-            await self._alone(lane, one)
-        elif outcomes & LATER:
+    def _said(self, lane: _Lane, one: _Waiting, said: list[Verdict]) -> None:
+        if any(verdict.outcome is Outcome.BUSY for verdict in said):
             self._put_off(lane, one, said)
         else:
+            self._availability.learn(one.ask, said)
             one.say(said)
 
     def _put_off(self, lane: _Lane, one: _Waiting, said: list[Verdict]) -> None:
@@ -290,10 +357,10 @@ class Lanes:
 
         def back() -> None:
             self._aside -= 1
-            self._lanes.setdefault(one.ask.event_id, lane)
-            here = self._lanes[one.ask.event_id]
+            name = _name(one.ask)
+            here = self._lanes.setdefault(name, lane)
             here.queue.appendleft(one)
-            self._ready(one.ask.event_id, here)
+            self._ready(name, here)
 
         asyncio.get_running_loop().call_later(ROUND_WAIT_S, back)
 
@@ -323,6 +390,31 @@ class Lanes:
                 one.fail(unknown)
 
 
+def _name(ask: Ask) -> Name:
+    return ask.organization_id, ask.event_id
+
+
+def _log_created(asks: Sequence[Ask], verdicts: Sequence[Sequence[Verdict]]) -> None:
+    """One line for what one commit brought: a line for each hold would cost more than the hold."""
+    holds = [
+        {
+            "hold_id": verdict.hold_id,
+            "seat_id": item.seat_id,
+            "zone_id": item.zone_id,
+            "quantity": item.quantity,
+            "user_id": ask.user_id,
+            "held_until": verdict.until,
+            "request_id": ask.request_id,
+        }
+        for ask, said in zip(asks, verdicts, strict=True)
+        for item, verdict in zip(ask.items, said, strict=True)
+        if verdict.outcome is Outcome.CREATED
+    ]
+    if holds:
+        first = asks[0]
+        log.info("seat_holds_created", org_id=first.organization_id, event_id=first.event_id, holds=holds)
+
+
 def _refuse_followers(queue: Iterable[_Waiting], told: Iterable[tuple[_Waiting, list[Verdict]]]) -> None:
     """Those who wait for the very seat that somebody was just given, or was just refused: one look at the queue."""
     known: dict[UUID, tuple[Verdict, UUID | None]] = {}
@@ -348,55 +440,67 @@ class Failures:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._kept: list[tuple[Ask, Outcome]] = []
+        self._kept: list[tuple[Ask, str]] = []
         self._dropped = 0
 
     def note(self, ask: Ask, verdicts: Sequence[Verdict]) -> None:
-        """Remember an ask that was refused; beyond measure only that there were more."""
+        """Count an ask by what was said to it, and remember it when that was a refusal."""
         refused = next((verdict.outcome for verdict in verdicts if verdict.outcome not in GRANTED), None)
-        metrics.HOLD_ASKS.labels(refused or verdicts[0].outcome).inc()
-        if refused is None:
-            return
+        metrics.hold_asks(refused or verdicts[0].outcome).inc()
+        if refused is not None:
+            self.keep(ask, refused)
+
+    def keep(self, ask: Ask, reason: str) -> None:
+        """Remember an ask that came to nothing; beyond measure only that there were more."""
         if len(self._kept) < ASKS_MAX:
-            self._kept.append((ask, refused))
+            self._kept.append((ask, reason))
         else:
             self._dropped += 1
 
     async def flush(self) -> None:
-        """Write down what was refused: a fact for each event, with who asked for what and why not."""
+        """Write down what was refused: a fact for each event, with who asked for what and why not.
+
+        What fails at one event does not keep the others; it is put back, and the next flush comes soon. When nobody
+        knows whether it was written, it may come to be told twice: its requests have ids, so a reader can tell.
+        """
         kept, self._kept = self._kept, []
         dropped, self._dropped = self._dropped, 0
         if dropped:
             log.warning("reserve_failures_not_kept", count=dropped)
-        by_event: dict[tuple[OrganizationId, UUID], list[tuple[Ask, Outcome]]] = {}
-        for ask, outcome in kept:
-            by_event.setdefault((ask.organization_id, ask.event_id), []).append((ask, outcome))
+        by_event: dict[Name, list[tuple[Ask, str]]] = {}
+        for ask, reason in kept:
+            by_event.setdefault(_name(ask), []).append((ask, reason))
         for (organization_id, event_id), refused in by_event.items():
-            facts = [
-                Fact(
-                    kind="seat_reserve_failed",
-                    organization_id=organization_id,
-                    event_id=event_id,
-                    data={"count": len(some), "attempts": [_told(ask, outcome) for ask, outcome in some]},
-                )
-                for some in (
-                    refused[first : first + ATTEMPTS_PER_FACT] for first in range(0, len(refused), ATTEMPTS_PER_FACT)
-                )
-            ]
             try:
                 async with self._db.transaction(organization_id) as conn:
-                    await record_all(conn, facts)
-            except Busy:  # nothing of it was written; the next flush comes soon
+                    await record_all(conn, _facts(organization_id, event_id, refused))
+            except (Busy, OutcomeUnknown) as failed:
                 self._kept = (refused + self._kept)[:ASKS_MAX]
-                log.warning("reserve_failures_put_off", event_id=str(event_id), count=len(refused))
+                error = type(failed).__name__
+                log.warning("reserve_failures_put_off", event_id=str(event_id), count=len(refused), error=error)
+            except Exception as failed:  # whatever it is would be the same next time
+                error = type(failed).__name__
+                log.exception("reserve_failures_lost", event_id=str(event_id), count=len(refused), error=error)
 
 
-def _told(ask: Ask, outcome: Outcome) -> dict[str, object]:
+def _facts(organization_id: OrganizationId, event_id: UUID, refused: Sequence[tuple[Ask, str]]) -> list[Fact]:
+    return [
+        Fact(
+            kind="seat_reserve_failed",
+            organization_id=organization_id,
+            event_id=event_id,
+            data={"count": len(some), "attempts": [_told(ask, reason) for ask, reason in some]},
+        )
+        for some in (refused[first : first + ATTEMPTS_PER_FACT] for first in range(0, len(refused), ATTEMPTS_PER_FACT))
+    ]
+
+
+def _told(ask: Ask, reason: str) -> dict[str, object]:
     seats = [str(item.seat_id) for item in ask.items if item.seat_id]
     zones = [str(item.zone_id) for item in ask.items if item.zone_id]
     return {
         "user_id": str(ask.user_id),
         "request_id": str(ask.request_id),
-        "reason": outcome,
+        "reason": reason,
         **({"seat_ids": seats} if seats else {"zone_ids": zones}),
     }

@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
 
+import msgspec
+
 from voelgoed.ids import OrganizationId
 from voelgoed.journal.model import Origin
 from voelgoed.seating.model import Category, SeatId, ZoneId
@@ -128,8 +130,7 @@ class Source(StrEnum):
     SCANNER = "scanner"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class Hold(msgspec.Struct, frozen=True, kw_only=True):
     """An exclusive claim for a time, on one seat or on so many places of a zone. `now` is the clock it was read by."""
 
     id: UUID
@@ -166,9 +167,7 @@ class Outcome(StrEnum):
     SEAT_GONE = "seat_no_longer_available"
     ZONE_DENIED = "zone_access_denied"
     GROUP_REFUSED = "group_refused"
-    BUSY = "busy"
-    AGAIN = "again"
-    ALONE = "alone"
+    BUSY = "busy"  # somebody is at the seat at this very moment: the ask goes into the next batch
     KEY_REUSED = "idempotency_key_reused"
     RATE_LIMITED = "rate_limited"
     TOO_MANY_SEATS = "max_seats_exceeded"
@@ -183,12 +182,9 @@ class Outcome(StrEnum):
 
 
 GRANTED: Final = frozenset({Outcome.CREATED, Outcome.EXISTING, Outcome.REPEATED})
-LATER: Final = frozenset({Outcome.BUSY, Outcome.AGAIN})
-"""Somebody is at the seat at this very moment: the ask goes into the next batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(msgspec.Struct, frozen=True):
     """One thing asked for: a seat, or so many places of a zone; and the id that its hold will have."""
 
     hold_id: UUID
@@ -197,8 +193,7 @@ class Item:
     quantity: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody asks to hold of an event: all of it, or nothing."""
 
     organization_id: OrganizationId
@@ -216,8 +211,7 @@ class Ask:
     fingerprint: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What is said to one item. Of a refusal `until` is the end of the hold in the way, or when to come again."""
 
     outcome: Outcome

@@ -15,7 +15,7 @@ from voelgoed.seating.studio import Studio
 async def move_event(studio: Studio, place: Organization, event_id: UUID, order: Order) -> EventAtVenue:
     """Carry out a verb, with what it does to places."""
     done = await usecases.move(studio, place.id, event_id, order, by=OPERATOR)
-    await usecases.let_go(studio.db, done.event, by=OPERATOR)
+    await usecases.let_go(studio.db, done, by=OPERATOR)
     async with studio.db.transaction(place.id) as conn:
         event, venue = await lifecycle.find_at_venue(conn, place.id, event_id)
     return EventAtVenue(event, venue)

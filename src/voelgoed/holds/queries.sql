@@ -69,8 +69,10 @@ select exists (select from event_seats where organization_id = $1 and event_id =
 select exists (select from seat_holds where organization_id = $1 and event_id = $2);
 
 -- name: reserve_batch
+-- Addresses as text: PostgreSQL reads them faster than a client makes objects of them.
 select item, verdict, hold_id, held_until, version, state, holder
-  from reserve_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17);
+  from reserve_told($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text[]::inet[], $12, $13, $14, $15, $16, $17, $18, $19,
+                    $20::text[]::inet[], $21);
 
 -- name: find_holds
 -- By id, of any state; the clock that counts beside them.
@@ -146,27 +148,54 @@ select h.organization_id, h.event_id, e.status
  limit $1;
 
 -- name: get_seat
+-- Each step by its own key: a hall written a moment ago has no figures yet, and a plan made without them walks it.
 select e.ordinal, e.seat_id, e.zone_id, e.version, z.name as zone_name, z.row_labels[s.row_ordinal + 1] as row_label,
        s.label, s.category, e.held_by, e.held_until, e.hold_id, clock_timestamp() as now,
        case when e.status = 'held' and e.held_until <= clock_timestamp() then 'available' else e.status::text end as status
-  from event_seats e
-  join event_layouts l on l.organization_id = $1 and l.event_id = $2
-  join seats s on s.organization_id = $1 and s.layout_id = l.layout_id and s.version = l.layout_version
-              and s.ordinal = e.ordinal
-  join layout_zones z on z.organization_id = $1 and z.layout_id = l.layout_id and z.version = l.layout_version
-                     and z.ordinal = s.zone_ordinal
- where e.organization_id = $1 and e.event_id = $2 and e.seat_id = $3;
+  from event_layouts l
+ cross join lateral (select ordinal, seat_id, zone_id, version, status, held_by, held_until, hold_id from event_seats
+                      where organization_id = $1 and event_id = $2 and seat_id = $3 offset 0) as e
+ cross join lateral (select zone_ordinal, row_ordinal, label, category from seats
+                      where organization_id = $1 and layout_id = l.layout_id and version = l.layout_version
+                        and ordinal = e.ordinal offset 0) as s
+ cross join lateral (select name, row_labels from layout_zones
+                      where organization_id = $1 and layout_id = l.layout_id and version = l.layout_version
+                        and ordinal = s.zone_ordinal offset 0) as z
+ where l.organization_id = $1 and l.event_id = $2;
 
 -- name: name_seats
--- What seats are called, for answers and lists.
+-- What seats are called, for answers and lists; each step by its own key, as above.
 select e.seat_id, z.name as zone_name, z.row_labels[s.row_ordinal + 1] as row_label, s.label
-  from event_seats e
-  join event_layouts l on l.organization_id = $1 and l.event_id = $2
-  join seats s on s.organization_id = $1 and s.layout_id = l.layout_id and s.version = l.layout_version
-              and s.ordinal = e.ordinal
-  join layout_zones z on z.organization_id = $1 and z.layout_id = l.layout_id and z.version = l.layout_version
-                     and z.ordinal = s.zone_ordinal
- where e.organization_id = $1 and e.event_id = $2 and e.seat_id = any ($3::uuid[]);
+  from event_layouts l
+ cross join unnest($3::uuid[]) as asked (seat_id)
+ cross join lateral (select seat_id, ordinal from event_seats
+                      where organization_id = $1 and event_id = $2 and seat_id = asked.seat_id offset 0) as e
+ cross join lateral (select zone_ordinal, row_ordinal, label from seats
+                      where organization_id = $1 and layout_id = l.layout_id and version = l.layout_version
+                        and ordinal = e.ordinal offset 0) as s
+ cross join lateral (select name, row_labels from layout_zones
+                      where organization_id = $1 and layout_id = l.layout_id and version = l.layout_version
+                        and ordinal = s.zone_ordinal offset 0) as z
+ where l.organization_id = $1 and l.event_id = $2;
+
+-- name: load_names
+-- What every seat of an event is called, by ordinal: numbers as one text, rows as columns of bytes.
+with seat as (
+  select s.zone_ordinal, s.row_ordinal, s.label
+    from event_layouts l
+    join seats s on s.organization_id = $1 and s.layout_id = l.layout_id and s.version = l.layout_version
+   where l.organization_id = $1 and l.event_id = $2
+   order by s.ordinal
+)
+select (select string_agg(label, e'\x1f') from seat) as labels,
+       (select string_agg(int2send(zone_ordinal), '') from seat) as zone_ordinals,
+       (select string_agg(int4send(row_ordinal), '') from seat) as row_ordinals,
+       (select array_agg(z.name order by z.ordinal) from layout_zones z
+         where z.organization_id = $1 and z.layout_id = l.layout_id and z.version = l.layout_version) as zone_names,
+       (select jsonb_agg(z.row_labels order by z.ordinal) from layout_zones z
+         where z.organization_id = $1 and z.layout_id = l.layout_id and z.version = l.layout_version) as row_labels
+  from event_layouts l
+ where l.organization_id = $1 and l.event_id = $2;
 
 -- name: list_standing
 -- system: what is held, by event.
@@ -181,3 +210,132 @@ select o.slug as organization, e.slug as event, e.status,
  group by o.slug, e.slug, e.status
  order by active desc
  limit $1;
+
+-- name: load_map
+-- All places of an event as one statement sees them: columns by ordinal as bytes, so that a hundred thousand seats are not
+-- a hundred thousand objects; who holds what; the zones; the clock. Ordinals come along: the order is looked at, not
+-- believed. The seats of a zone follow each other, so a zone is a range; to join them would walk all zones for each seat.
+with seat as (
+  select ordinal, seat_id, zone_id, version, status, hold_id, held_by, held_until
+    from event_seats
+   where organization_id = $1 and event_id = $2
+   order by ordinal
+), ranges as (
+  select array_agg(zone_id) as range_zones, array_agg(first) as firsts, array_agg(seat_count) as seat_counts,
+         bool_and(last - first + 1 = seat_count) as are_whole
+    from (select zone_id, min(ordinal) as first, max(ordinal) as last, count(*) as seat_count
+            from seat group by zone_id) as zone_range
+), seats as (
+  select string_agg(int4send(ordinal), '') as ordinals,
+         string_agg(substring(uuid_send(seat_id) from 13), '') as serials,
+         string_agg(int4send(version), '') as versions,
+         string_agg(case status when 'available' then '\x00'::bytea when 'held' then '\x01' when 'sold' then '\x02'
+                                else '\x03' end, '') as statuses,
+         array_agg(ordinal) filter (where status = 'held') as held,
+         array_agg(hold_id) filter (where status = 'held') as hold_ids,
+         array_agg(held_by) filter (where status = 'held') as holders,
+         array_agg(floor(extract(epoch from held_until) * 1000)::bigint) filter (where status = 'held') as untils
+    from seat
+), zones as (
+  select array_agg(zone_id order by ordinal) as zone_ids,
+         array_agg(zone_type not in ('reserved_seating', 'vip_reserved') order by ordinal) as are_by_number,
+         array_agg(version order by ordinal) as zone_versions,
+         array_agg(capacity order by ordinal) as capacities,
+         array_agg(blocked order by ordinal) as blocked,
+         array_agg(held order by ordinal) as zone_held,
+         array_agg(sold order by ordinal) as zone_sold
+    from event_zones
+   where organization_id = $1 and event_id = $2
+)
+select seats.*, zones.*, ranges.*, e.inventory_epoch, (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms,
+       (select seat_id from seat limit 1) as first_seat
+  from seats, zones, ranges, events e
+ where e.organization_id = $1 and e.id = $2 and e.status <> 'draft' and zones.zone_ids is not null;
+
+-- name: count_places
+-- The places of an event by zone and state, counted by PostgreSQL, and the number that names this state of them.
+with s as materialized (  -- once, and not once for each zone
+  select zone_id, sum(version) as version, count(*) as seat_count,
+         count(*) filter (where status = 'held') as seats_held,
+         count(*) filter (where status = 'sold') as seats_sold,
+         count(*) filter (where status = 'blocked') as seats_blocked
+    from event_seats
+   where organization_id = $1 and event_id = $2
+   group by zone_id
+)
+select z.zone_id, z.zone_type not in ('reserved_seating', 'vip_reserved') as is_by_number, z.version, z.capacity, z.blocked,
+       z.held, z.sold, coalesce(s.version, 0) as seats_version, coalesce(s.seat_count, 0) as seat_count,
+       coalesce(s.seats_blocked, 0) as seats_blocked, coalesce(s.seats_held, 0) as seats_held,
+       coalesce(s.seats_sold, 0) as seats_sold
+  from event_zones z
+  left join s on s.zone_id = z.zone_id
+ where z.organization_id = $1 and z.event_id = $2
+ order by z.ordinal;
+
+-- name: find_inventory_epoch
+select inventory_epoch from events where organization_id = $1 and id = $2 and status <> 'draft';
+
+-- name: list_materialised
+-- system: events that have places somebody may look at, those that are nearest first.
+select organization_id, id as event_id
+  from events
+ where status in ('published', 'live', 'postponed')
+ order by effective_start_at desc, id
+ limit $1;
+
+-- name: list_active_holds
+-- What is held of an event now, of seats and by number, with the end of each in milliseconds.
+select id, floor(extract(epoch from expires_at) * 1000)::bigint as until_ms
+  from seat_holds
+ where organization_id = $1 and event_id = $2 and status = 'active'
+ limit $3;
+
+-- name: take_lease
+-- system: be the one who does this, or go on being it; nothing while somebody else is.
+insert into leases (name, holder, held_until)
+values ($1, $2, clock_timestamp() + $3::interval)
+    on conflict (name) do update
+   set holder = excluded.holder, held_until = excluded.held_until
+ where leases.holder = excluded.holder or leases.held_until <= clock_timestamp()
+returning true;
+
+-- name: next_projection_epoch
+-- system: a number that no rebuild ever had.
+select nextval('projection_epochs');
+
+-- name: find_database
+-- system: which database this is, of all there are: what is told through Redis is told to everybody there.
+select (select system_identifier from pg_control_system()) || '.' || oid from pg_database where datname = current_database();
+
+-- name: add_occupancy
+-- How full an event is in this minute; the last word of a minute stays.
+insert into occupancy_snapshots (organization_id, event_id, taken_at, available, held, sold, blocked, zones)
+values ($1, $2, date_trunc('minute', clock_timestamp()), $3, $4, $5, $6, $7::jsonb)
+    on conflict (event_id, taken_at) do update
+   set available = excluded.available, held = excluded.held, sold = excluded.sold, blocked = excluded.blocked,
+       zones = excluded.zones;
+
+-- name: list_occupancy
+select taken_at, available, held, sold, blocked
+  from occupancy_snapshots
+ where organization_id = $1 and event_id = $2 and taken_at >= $3
+ order by taken_at desc
+ limit $4;
+
+-- name: purge_occupancy
+-- system: forget how full events were long ago, a batch at a time.
+with due as (
+  select event_id, taken_at from occupancy_snapshots where taken_at < now() - $1::interval order by taken_at limit $2
+)
+delete from occupancy_snapshots o using due where o.event_id = due.event_id and o.taken_at = due.taken_at;
+
+-- name: read_clock
+-- system: PostgreSQL's clock.
+select clock_timestamp();
+
+-- name: guard_clock
+-- system: the clock has jumped by $1: no hold is taken over until so much time has passed. When it jumps back, so does this.
+update clock_guard
+   set lapses_from = case when $1::interval > interval '0' then greatest(lapses_from, clock_timestamp() + $1)
+                          else least(lapses_from, clock_timestamp()) end
+returning lapses_from;

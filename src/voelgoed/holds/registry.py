@@ -228,6 +228,7 @@ async def reap(db: Database, *, by: Teller) -> int:
             log.exception("reaper_failed", event_id=str(event_id), error=type(error).__name__)
     seconds = time.perf_counter() - began
     metrics.REAPER_RUNS.labels("failed" if failed else "done").inc()
+    metrics.REAPER_RUN_AT.set_to_current_time()
     metrics.REAPER_HOLDS.inc(done)
     metrics.REAPER_SECONDS.observe(seconds)
     if done or failed:

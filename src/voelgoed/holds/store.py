@@ -1,7 +1,9 @@
 """The places' questions to the database. What writes them are functions of voelgoed_registry, called here."""
 
+import sys
+from array import array
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +13,7 @@ import asyncpg
 import msgspec
 
 from voelgoed.db import Conn, load_queries
+from voelgoed.holds.hotmap import HotZone, Names, Snapshot
 from voelgoed.holds.model import (
     Ask,
     Counts,
@@ -26,6 +29,8 @@ from voelgoed.holds.model import (
     Verdict,
 )
 from voelgoed.ids import OrganizationId
+from voelgoed.journal import origins
+from voelgoed.journal.model import Origin
 from voelgoed.seating.model import AccessMode, Category, Pin, ZoneType
 from voelgoed.seating.overlay import PlaceKind, ZoneView
 
@@ -150,12 +155,17 @@ async def has_history(conn: Conn, organization_id: OrganizationId, event_id: UUI
     return found
 
 
-async def reserve_batch(call: Caller, batch: Sequence[Ask]) -> list[list[Verdict]]:
-    """Ask for holds of one event in one call; verdicts in the order of the asks and their items."""
+async def reserve_batch(
+    call: Caller, batch: Sequence[Ask], new_origins: Mapping[UUID, Origin] = MappingProxyType({})
+) -> list[list[Verdict]]:
+    """Ask for holds of one event in one call; verdicts in the order of the asks and their items.
+
+    `new_origins` is where asks came from as far as it stands nowhere yet; it is written in the same call.
+    """
     rows = [(number, ask, item) for number, ask in enumerate(batch) for item in ask.items]
-    first, today = batch[0], datetime.now(UTC).date()
-    found = await call(
-        Q["reserve_batch"],
+    first = batch[0]
+    assert {(ask.organization_id, ask.event_id) for ask in batch} == {(first.organization_id, first.event_id)}
+    values = [
         first.organization_id,
         first.event_id,
         [number for number, _, _ in rows],
@@ -165,7 +175,7 @@ async def reserve_batch(call: Caller, batch: Sequence[Ask]) -> list[list[Verdict
         [ask.user_id for _, ask, _ in rows],
         [item.hold_id for _, _, item in rows],
         [ask.request_id for _, ask, _ in rows],
-        [ask.origin.id_on(ask.organization_id, today) for _, ask, _ in rows],
+        [origins.id_today(ask.organization_id, ask.origin) for _, ask, _ in rows],
         [ask.ip for _, ask, _ in rows],
         [ask.cart_token for _, ask, _ in rows],
         [ask.source for _, ask, _ in rows],
@@ -173,10 +183,15 @@ async def reserve_batch(call: Caller, batch: Sequence[Ask]) -> list[list[Verdict
         [ask.is_staff for _, ask, _ in rows],
         [ask.key for _, ask, _ in rows],
         [ask.fingerprint for _, ask, _ in rows],
-    )
+        list(new_origins),
+        [origin.session_id for origin in new_origins.values()],
+        [origin.ip for origin in new_origins.values()],
+        [origin.user_agent for origin in new_origins.values()],
+    ]
+    found = await call(Q["reserve_batch"], *values)
     verdicts: list[list[Verdict]] = [[] for _ in batch]
     for item, verdict, hold_id, until, version, state, holder in sorted(found, key=itemgetter(0)):
-        number = rows[min(item, len(rows)) - 1][0]
+        number = rows[item - 1][0]
         said = Verdict(
             outcome=Outcome(verdict), hold_id=hold_id, until=until, version=version, state=state, holder=holder
         )
@@ -262,6 +277,140 @@ async def name_seats(
 ) -> dict[UUID, SeatName]:
     rows = await conn.fetch(Q["name_seats"], organization_id, event_id, seat_ids)
     return {row["seat_id"]: SeatName(row["zone_name"], row["row_label"], row["label"]) for row in rows}
+
+
+async def load_map(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> Snapshot | None:
+    """All places of an event, as one statement sees them; None when it has none."""
+    row = await conn.fetchrow(Q["load_map"], organization_id, event_id)
+    if row is None:
+        return None
+    names = await load_names(conn, organization_id, event_id)
+    ordinals = array("I", row["ordinals"] or b"")
+    expected = array("I", range(len(ordinals)))
+    if sys.byteorder == "little":
+        expected.byteswap()
+    assert ordinals == expected, "the seats of an event are numbered without a gap, and come in that order"
+    assert row["are_whole"] is not False, "the seats of a zone follow each other"
+    zones = zip(
+        *(
+            row[name]
+            for name in (
+                "zone_ids",
+                "are_by_number",
+                "zone_versions",
+                "capacities",
+                "blocked",
+                "zone_held",
+                "zone_sold",
+            )
+        ),
+        strict=True,
+    )
+    return Snapshot(
+        organization_id=organization_id,
+        event_id=event_id,
+        epoch=row["inventory_epoch"],
+        now_ms=row["now_ms"],
+        first_seat=row["first_seat"],
+        serials=row["serials"] or b"",
+        versions=row["versions"] or b"",
+        statuses=row["statuses"] or b"",
+        zones=[HotZone.of(*zone) for zone in zones],
+        ranges=list(
+            zip(row["range_zones"] or (), row["firsts"] or (), row["seat_counts"] or (), strict=True),
+        ),
+        names=names,
+        held=list(
+            zip(row["held"] or (), row["hold_ids"] or (), row["holders"] or (), row["untils"] or (), strict=True)
+        ),
+    )
+
+
+async def load_names(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> Names:
+    """What the seats of an event are called."""
+    row = await conn.fetchrow(Q["load_names"], organization_id, event_id)
+    if row is None or row["labels"] is None:
+        return Names((), (), b"", b"", ())
+    rows = msgspec.json.decode(row["row_labels"], type=list[list[str]])
+    return Names(row["zone_names"], rows, row["zone_ordinals"], row["row_ordinals"], row["labels"].split("\x1f"))
+
+
+async def count_places(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> tuple[list[HotZone], int]:
+    """The zones of an event with what is taken of them, counted by PostgreSQL, and the number of this state."""
+    rows = await conn.fetch(Q["count_places"], organization_id, event_id)
+    zones = [
+        HotZone.of(*(row[:7] if row["is_by_number"] else (*row[:3], *row[8:])))  # its own counters, or its seats'
+        for row in rows
+    ]
+    return zones, sum(row["version"] + int(row["seats_version"]) for row in rows)
+
+
+async def find_inventory_epoch(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> int | None:
+    epoch: int | None = await conn.fetchval(Q["find_inventory_epoch"], organization_id, event_id)
+    return epoch
+
+
+async def list_materialised(conn: Conn, limit: int) -> list[tuple[OrganizationId, UUID]]:
+    rows = await conn.fetch(Q["list_materialised"], limit)
+    return [(OrganizationId(row["organization_id"]), row["event_id"]) for row in rows]
+
+
+async def list_active_holds(conn: Conn, organization_id: OrganizationId, event_id: UUID, limit: int) -> dict[UUID, int]:
+    """Active holds, and when they end; those that have lapsed and stand there still as well."""
+    rows = await conn.fetch(Q["list_active_holds"], organization_id, event_id, limit)
+    return {row["id"]: row["until_ms"] for row in rows}
+
+
+async def take_lease(conn: Conn, name: str, holder: UUID, lasts: timedelta) -> bool:
+    return bool(await conn.fetchval(Q["take_lease"], name, holder, lasts))
+
+
+async def next_projection_epoch(conn: Conn) -> int:
+    epoch: int = await conn.fetchval(Q["next_projection_epoch"])
+    return epoch
+
+
+async def find_database(conn: Conn) -> str:
+    found: str = await conn.fetchval(Q["find_database"])
+    return found
+
+
+async def add_occupancy(
+    conn: Conn, organization_id: OrganizationId, event_id: UUID, counts: Counts, zones: Iterable[Mapping[str, object]]
+) -> None:
+    await conn.execute(
+        Q["add_occupancy"],
+        organization_id,
+        event_id,
+        counts.available,
+        counts.held,
+        counts.sold,
+        counts.blocked,
+        _json(list(zones)),
+    )
+
+
+async def list_occupancy(
+    conn: Conn, organization_id: OrganizationId, event_id: UUID, since: datetime, limit: int
+) -> list[asyncpg.Record]:
+    """How full an event was, the last minute first."""
+    return await conn.fetch(Q["list_occupancy"], organization_id, event_id, since, limit)
+
+
+async def purge_occupancy(conn: Conn, older_than: timedelta, limit: int) -> int:
+    done: str = await conn.execute(Q["purge_occupancy"], older_than, limit)
+    return int(done.rsplit(" ", 1)[1])
+
+
+async def read_clock(conn: Conn) -> datetime:
+    now: datetime = await conn.fetchval(Q["read_clock"])
+    return now
+
+
+async def guard_clock(conn: Conn, step: timedelta) -> datetime:
+    """No hold is taken over until so much time has passed; until when."""
+    lapses_from: datetime = await conn.fetchval(Q["guard_clock"], step)
+    return lapses_from
 
 
 def _hold(row: asyncpg.Record) -> Hold:

@@ -1,7 +1,7 @@
 """What an organization's people do to events that touches their places."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -50,7 +50,14 @@ async def update_event(
     studio: Studio, catalogue: Catalogue, call: Call, event_id: UUID, fields: Mapping[str, Any], *, version: int | None
 ) -> EventAtVenue:
     """Change an event; its places follow its capacity, or refuse. What it no longer sells is held by nobody."""
-    touches_places = bool(fields.keys() & {"capacity", "venue_id"})
+    following = _following(call.organization_id, event_id) if fields.keys() & {"capacity", "venue_id"} else events.ALONE
+    done: list[Change] = []
+
+    async def then(conn: Conn, change: Change) -> None:
+        if following.then:
+            await following.then(conn, change)
+        done.append(change)
+
     changed = await events.update_event(
         studio.db,
         catalogue,
@@ -58,9 +65,9 @@ async def update_event(
         event_id,
         fields,
         version=version,
-        beside=_following(call.organization_id, event_id) if touches_places else events.ALONE,
+        beside=events.Beside(first=following.first, then=then),
     )
-    await let_go(studio.db, changed.event, by=Teller.of(call))
+    await let_go(studio.db, done[0], by=Teller.of(call))
     return changed
 
 
@@ -116,7 +123,7 @@ async def carry_out(
     """Give an order, and announce what came of it."""
     done = await move(studio, organization_id, event_id, order, by=by)
     await catalogue.announce(lifecycle.kind_of(order.verb), done)
-    await let_go(studio.db, done.event, by=by)
+    await let_go(studio.db, done, by=by)
     async with studio.db.transaction(organization_id) as conn:
         event, venue = await lifecycle.find_at_venue(conn, organization_id, event_id)
     return EventAtVenue(event, venue)
@@ -132,23 +139,39 @@ async def move(studio: Studio, organization_id: OrganizationId, event_id: UUID, 
         return await lifecycle.move(conn, organization_id, event_id, order, by=by)
 
 
-async def let_go(db: Database, event: Event, *, by: Teller) -> None:
-    """After a change was committed: when it is not the time of its sale any more, nobody holds anything of it.
+async def let_go(db: Database, change: Change, *, by: Teller) -> None:
+    """After a change was committed: an event that is called off or over, or whose sale was moved, is held by nobody.
 
-    Afterwards, not before: whoever was given a hold meanwhile is found as well. What is left, because there is much of
-    it, because somebody is at a row of it or because this process ends here, the reaper lets go within seconds when
-    the event is cancelled, over or put away; when only its sale was moved, it lapses.
+    Moved away from now, that is; where a sale has ended by itself everybody may finish what they hold. Afterwards, not
+    before: whoever was given a hold meanwhile is found as well. What is left, because there is much of it, because
+    somebody is at a row of it or because this process ends here, the reaper lets go within seconds when the event is
+    cancelled, over or put away; when only its sale was moved, it lapses.
     """
-    if event.status in (Status.CANCELLED, Status.ARCHIVED, Status.ENDED):
-        reason = f"event_{event.status}"
-    elif event.status in inventory.MATERIALISED and rules.sale_state(event, datetime.now(UTC)) in OUTSIDE_THE_SALE:
-        reason = "outside_sale"
-    else:
-        return
+    event = change.event
     try:
+        if event.status in (Status.CANCELLED, Status.ARCHIVED, Status.ENDED):
+            reason = f"event_{event.status}"
+        elif event.status in inventory.MATERIALISED and await _is_sale_moved_away(db, change):
+            reason = "outside_sale"
+        else:
+            return
         await registry.release_all(db, event.organization_id, event.id, by=by, reason=reason)
     except (Busy, OutcomeUnknown) as failed:  # the change itself is done, and must not be answered as if it were not
         log.warning("seat_holds_not_released_yet", event_id=str(event.id), error=type(failed).__name__)
+
+
+async def _is_sale_moved_away(db: Database, change: Change) -> bool:
+    """Whether the times of a sale were changed, and now is not one of them; PostgreSQL's now, which gives the holds."""
+    event = change.event
+    if change.before is not None and _sale_times(change.before) == _sale_times(event):
+        return False
+    async with db.transaction(event.organization_id) as conn:
+        now = await lifecycle.read_clock(conn)
+    return rules.sale_state(event, now) in OUTSIDE_THE_SALE
+
+
+def _sale_times(event: Event) -> tuple[datetime | None, datetime]:
+    return event.sale_start_at, event.sale_end_at or event.effective_end_at
 
 
 def _following(organization_id: OrganizationId, event_id: UUID) -> events.Beside:

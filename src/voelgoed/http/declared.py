@@ -26,6 +26,7 @@ from voelgoed.http.routes import (
     layouts,
     me,
     members,
+    places,
     platform,
     pricing_rules,
     seating,
@@ -49,6 +50,7 @@ ROUTERS = (
     seating_policy.router,
     seating.router,
     holds.router,
+    places.router,
     audit.router,
     platform.router,
 )

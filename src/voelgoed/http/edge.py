@@ -30,6 +30,7 @@ from voelgoed.wiring import Services
 log = structlog.get_logger(__name__)
 
 BODY_WAIT_S = 10.0
+GAUGE_EVERY_S = 0.1
 USER_AGENT_CHARS_MAX = 400
 UNMATCHED = "(none)"
 EXPOSED_HEADERS = b"etag, retry-after, x-request-id"
@@ -86,6 +87,7 @@ class Edge:
         self._is_closing = False
         self._on_close = on_close
         self.in_flight_count = 0
+        self._gauge_at = 0.0
 
     def stop_reading(self) -> None:
         """Give up requests whose body has not come yet: nobody waits for them at the end."""
@@ -100,8 +102,7 @@ class Edge:
         if scope["type"] != "http":
             return  # there is nothing else here: what the routes need was opened before them
         answer = Answer(scope, send, self._always, self._cors(scope))
-        self.in_flight_count += 1
-        metrics.HTTP_IN_FLIGHT.inc()
+        self._count_in_flight(1)
         structlog.contextvars.bind_contextvars(request_id=str(answer.request_id))
         try:
             await self._serve(scope, receive, answer)
@@ -116,9 +117,16 @@ class Edge:
             await answer.refuse(problems.of_crash(answer.method))
         finally:
             structlog.contextvars.unbind_contextvars("request_id", "organization_id", "actor_id")
-            self.in_flight_count -= 1
-            metrics.HTTP_IN_FLIGHT.dec()
+            self._count_in_flight(-1)
             answer.observe()
+
+    def _count_in_flight(self, change: int) -> None:
+        """Count a request; the metric follows a few times a second, and when nobody is left."""
+        self.in_flight_count += change
+        now = time.monotonic()
+        if now >= self._gauge_at or not self.in_flight_count:
+            self._gauge_at = now + GAUGE_EVERY_S
+            metrics.HTTP_IN_FLIGHT.set(self.in_flight_count)
 
     async def _serve(self, scope: Scope, receive: Receive, answer: "Answer") -> None:
         """Find the route, let it answer, or say why not."""
@@ -315,6 +323,8 @@ async def _read_body(headers: Mapping[bytes, bytes], receive: Receive, rule: Rul
     """The whole body, within its limits of size and time."""
     bytes_max = rule.body_bytes_max
     said = headers.get(b"content-length", b"0")
+    if said == b"0" and b"transfer-encoding" not in headers:  # nothing will come
+        return b""
     if said.isdigit() and int(said) > bytes_max:
         raise BodyTooLarge(bytes_max=bytes_max)
     parts: list[bytes] = []

@@ -66,45 +66,65 @@ class Match:
     parameters: Mapping[str, str]
 
 
+class _Node:
+    """A part of paths: what may follow it, fixed or open, and the routes that end here."""
+
+    __slots__ = ("fixed", "methods", "names", "open")
+
+    def __init__(self) -> None:
+        self.fixed: dict[str, _Node] = {}
+        self.open: list[tuple[str, _Node]] = []
+        self.methods: dict[str, Route] = {}
+        self.names: tuple[str, ...] = ()
+
+
 class RouteTable:
-    """Finds the route of a request by its path: by number of parts, then part by part."""
+    """Finds the route of a request by its path, part by part; a fixed part wins over an open one."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
-        self._by_length: dict[int, list[tuple[tuple[str, ...], dict[str, Route]]]] = {}
+        self._root = _Node()
         for route in self.routes:
-            parts = tuple(route.template.strip("/").split("/"))
-            known = self._by_length.setdefault(len(parts), [])
-            methods = next((methods for other, methods in known if other == parts), None)
-            if methods is None:
-                methods = {}
-                known.append((parts, methods))
-            assert route.method not in methods, f"{route.method} {route.template} is there twice"
-            methods[route.method] = route
-        for known in self._by_length.values():  # a fixed part wins over an open one
-            known.sort(key=lambda entry: ["{" in part for part in entry[0]])
+            node = self._root
+            names = []
+            for part in route.template.strip("/").split("/"):
+                fixed, is_open, name = part.partition("{")  # as in `v{version}`
+                if is_open:
+                    names.append(name[:-1])
+                    known = next((child for prefix, child in node.open if prefix == fixed), None)
+                    if known is None:
+                        known = _Node()
+                        node.open.append((fixed, known))
+                        node.open.sort(key=lambda one: -len(one[0]))  # what says more is tried first
+                    node = known
+                else:
+                    node = node.fixed.setdefault(part, _Node())
+            assert route.method not in node.methods, f"{route.method} {route.template} is there twice"
+            assert node.names in ((), tuple(names)), f"{route.template} calls its parts otherwise than its neighbours"
+            node.methods[route.method] = route
+            node.names = tuple(names)
 
     def find(self, method: str, path: str) -> Match | frozenset[str] | None:
         """The route; or the methods that the path does have; or nothing."""
-        parts = path[1:].split("/")
-        for template, methods in self._by_length.get(len(parts), ()):
-            parameters = _fit(template, parts)
-            if parameters is None:
-                continue
-            route = methods.get(method)
-            return Match(route, parameters) if route else frozenset(methods)
-        return None
-
-
-def _fit(template: Sequence[str], parts: Sequence[str]) -> dict[str, str] | None:
-    """What the open parts are; None when a fixed one differs or an open one is empty."""
-    parameters: dict[str, str] = {}
-    for wanted, part in zip(template, parts, strict=True):
-        fixed, is_open, name = wanted.partition("{")  # as in `v{version}`
-        if is_open:
-            if not part.startswith(fixed) or len(part) == len(fixed):
-                return None
-            parameters[name[:-1]] = part[len(fixed) :]
-        elif wanted != part:
+        found = _walk(self._root, path[1:].split("/"), 0, ())
+        if found is None:
             return None
-    return parameters
+        node, values = found
+        route = node.methods.get(method)
+        return Match(route, dict(zip(node.names, values, strict=True))) if route else frozenset(node.methods)
+
+
+def _walk(node: _Node, parts: Sequence[str], at: int, values: tuple[str, ...]) -> tuple[_Node, tuple[str, ...]] | None:
+    """Where a path leads, and what its open parts are; a way that leads nowhere is given up for the next."""
+    if at == len(parts):
+        return (node, values) if node.methods else None
+    part = parts[at]
+    following = node.fixed.get(part)
+    if following is not None and (found := _walk(following, parts, at + 1, values)) is not None:
+        return found
+    for prefix, child in node.open:
+        if len(part) > len(prefix) and part.startswith(prefix):
+            found = _walk(child, parts, at + 1, (*values, part[len(prefix) :]))
+            if found is not None:
+                return found
+    return None

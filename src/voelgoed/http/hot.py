@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 from voelgoed.http.context import KEY_CHARS_MAX, Context
 from voelgoed.http.edge import Whole
-from voelgoed.http.routes import auth, holds
+from voelgoed.http.routes import auth, holds, places
 from voelgoed.http.routes.auth import GuestAsk, SessionView
 from voelgoed.http.routes.holds import HoldsAsk, HoldView, PlacesAsk, ReserveAsk
+from voelgoed.http.routes.places import OccupancyView, SeatMapView
 from voelgoed.http.shapes import Data
 
 
@@ -77,6 +78,24 @@ HOT = (
         answers=Data[HoldView],
         also=(200,),
         headers=KEY_HEADER,
+    ),
+    HotRoute(
+        method="GET",
+        path="/api/events/{event_id}/seatmap",
+        endpoint=places.get_seat_map,
+        tag="places",
+        status=200,
+        asks=None,
+        answers=Data[SeatMapView],
+    ),
+    HotRoute(
+        method="GET",
+        path="/api/events/{event_id}/occupancy",
+        endpoint=places.get_occupancy,
+        tag="places",
+        status=200,
+        asks=None,
+        answers=Data[OccupancyView],
     ),
     HotRoute(
         method="DELETE",

@@ -17,10 +17,11 @@ from granian.server.embed import Server
 from starlette.types import ASGIApp
 
 from voelgoed.config import Settings
+from voelgoed.holds.following import Follower
 from voelgoed.http.app import create_app
 from voelgoed.lifeline import Lifeline, stop_signals
 from voelgoed.loop import Loop
-from voelgoed.wiring import Services, open_services
+from voelgoed.wiring import Services, open_services, spare_the_collector
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +46,10 @@ async def run(settings: Settings) -> None:
         beside.create_task(services.sessions.follow_revocations(closing))
         beside.create_task(services.cache.follow(closing))
         beside.create_task(services.feed.run(closing))
+        follower = Follower(services.db, services.redis, services.availability, services.projection)
+        beside.create_task(follower.run(closing))
         edge = create_app(services, closing)
+        spare_the_collector()
         is_idle = lambda: edge.in_flight_count == 0  # noqa: E731 - said once, here
         try:
             await serve(

@@ -15,7 +15,7 @@ import msgspec
 from voelgoed.accounts import idempotency, sessions, signing
 from voelgoed.db import Conn, Database
 from voelgoed.events import timekeeper
-from voelgoed.holds import inventory
+from voelgoed.holds import inventory, occupancy, reconcile
 from voelgoed.jobs import upkeep
 from voelgoed.jobs.install import queries_on
 from voelgoed.journal import origins
@@ -24,7 +24,7 @@ from voelgoed.wiring import Services
 
 SEND_PASSWORD_RESET = "send_password_reset"  # noqa: S105 - the name of a job
 PAYLOAD_BYTES_MAX = 64 * 1024
-EVERY_MINUTE, HOURLY, DAILY = "* * * * *", "23 * * * *", "17 3 * * *"
+EVERY_MINUTE, EVERY_5_MINUTES, HOURLY, DAILY = "* * * * *", "*/5 * * * *", "23 * * * *", "17 3 * * *"
 """Cron in UTC; not on the full hour, when everything else on a machine runs."""
 
 
@@ -76,11 +76,18 @@ async def advance_events(services: Services, _payload: bytes) -> None:
     await timekeeper.advance(services.db, services.catalogue)
 
 
+async def reconcile_places(services: Services, _payload: bytes) -> None:
+    """Compare what Redis has of events' places with PostgreSQL, and have made anew what differs."""
+    await reconcile.reconcile_all(services.db, services.availability, services.projection)
+
+
 def known_jobs() -> Sequence[tuple[Job, str | None]]:
     """Every job, and when it comes by itself."""
     return [
         (Job(name="advance_events", run=advance_events, timeout_s=55.0), EVERY_MINUTE),
+        (Job(name="reconcile_places", run=reconcile_places, timeout_s=280.0), EVERY_5_MINUTES),
         (on_database("purge_idempotency", idempotency.purge), HOURLY),
+        (on_database("purge_occupancy", occupancy.purge), DAILY),
         (on_database("purge_unfinished_layouts", versions.purge_unfinished), HOURLY),
         (on_database("clear_broken_off_inventories", inventory.clear_broken_off), HOURLY),
         (on_database("purge_job_records", upkeep.purge), DAILY),

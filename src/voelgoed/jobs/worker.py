@@ -8,16 +8,19 @@ import structlog
 from voelgoed.config import Settings
 from voelgoed.events.model import CLOCK
 from voelgoed.holds import registry
+from voelgoed.holds.clock_guard import ClockGuard
+from voelgoed.holds.following import PACE_S, Dispatcher
 from voelgoed.jobs.reactions import Reactor
 from voelgoed.jobs.runner import Runner
 from voelgoed.journal import partitions
 from voelgoed.lifeline import Lifeline, stop_signals
 from voelgoed.loop import Loop
-from voelgoed.wiring import Services, open_services
+from voelgoed.wiring import Services, open_services, spare_the_collector
 
 log = structlog.get_logger(__name__)
 
 HOUR_S = 3600.0
+MINUTE_S = 60.0
 REAP_S = 2.0
 
 
@@ -29,7 +32,16 @@ async def reap(services: Services) -> None:
 def loops(services: Services) -> Sequence[Loop]:
     """Every duty of the worker."""
     reactor = Reactor(services.db)
+    dispatcher = Dispatcher(services.db, services.availability, services.projection)
+    guard = ClockGuard(services.db)
+
+    async def store_occupancy() -> None:
+        await dispatcher.store_occupancy()
+
     return [
+        Loop(name="tell_places", tick=dispatcher.tick, pace_s=PACE_S),
+        Loop(name="store_occupancy", tick=store_occupancy, pace_s=MINUTE_S),
+        Loop(name="guard_clock", tick=guard.tick, pace_s=1.0),
         Loop(name="journal_partitions", tick=lambda: partitions.keep_ahead(services.db), pace_s=6 * HOUR_S),
         Loop(name="reap_holds", tick=lambda: reap(services), pace_s=REAP_S),
         Loop(name="follow_reactions", tick=reactor.tick, pace_s=1.0),
@@ -52,6 +64,7 @@ async def run(settings: Settings) -> None:
         for loop in loops(services):
             running.create_task(loop.run(stop), name=loop.name)
         running.create_task(Runner(jobs_url(settings), services).run(stop), name="jobs")
+        spare_the_collector()
         lifeline.say_ready()
         log.info("worker_ready")
         await stop.wait()

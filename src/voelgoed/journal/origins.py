@@ -1,7 +1,7 @@
 """Where facts came from is kept for a time, then emptied: a fact stays true without anybody's address."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
 import structlog
@@ -19,24 +19,42 @@ BATCH_ROWS = 1_000
 BATCHES_MAX = 100
 _WRITTEN: LRUCache[UUID, bool] = LRUCache(200_000)
 """What this process has written of late; only to spare writing it again."""
+_IDS: LRUCache[tuple[OrganizationId, Origin, date], UUID] = LRUCache(100_000)
 
 
 async def remember(db: Database, organization_id: OrganizationId, seen: Iterable[Origin]) -> None:
     """Write down where facts come from that others record: once for each, as far as this process remembers."""
-    today = datetime.now(UTC).date()
-    found = {origin.id_on(organization_id, today): origin for origin in seen}
-    new = {origin_id: origin for origin_id, origin in found.items() if origin_id not in _WRITTEN}
+    new = unwritten(organization_id, seen)
     if not new:
         return
     async with db.transaction(organization_id) as conn:
         await store.add_origins(conn, organization_id, new)
-    _WRITTEN.update(dict.fromkeys(new, True))
+    written(new)
+
+
+def unwritten(organization_id: OrganizationId, seen: Iterable[Origin]) -> dict[UUID, Origin]:
+    """Those of them that this process has not written down today, by the id they have."""
+    return {origin_id: origin for origin in seen if (origin_id := id_today(organization_id, origin)) not in _WRITTEN}
+
+
+def written(ids: Iterable[UUID]) -> None:
+    """These were written down and committed."""
+    _WRITTEN.update(dict.fromkeys(ids, True))
+
+
+def id_today(organization_id: OrganizationId, origin: Origin) -> UUID:
+    """The id under which an origin is kept today. Remembered: a browser asks more than once."""
+    key = organization_id, origin, datetime.now(UTC).date()
+    found = _IDS.get(key)
+    if found is None:
+        found = _IDS[key] = origin.id_on(organization_id, key[2])
+    return found
 
 
 async def remember_one(db: Database, organization_id: OrganizationId, seen: Origin) -> UUID:
     """The same for one, and the id it has today."""
     await remember(db, organization_id, (seen,))
-    return seen.id_on(organization_id, datetime.now(UTC).date())
+    return id_today(organization_id, seen)
 
 
 async def purge(db: Database) -> int:

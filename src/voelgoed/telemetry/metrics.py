@@ -11,11 +11,12 @@ No label is ever an id, an address or a path as it was asked: every label has fe
 import contextlib
 import os
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, multiprocess
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, multiprocess, values
 
 FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"
 PREFIX = "voelgoedevents"
@@ -23,6 +24,9 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """From an answer out of memory to a request that met its deadline."""
 
+if os.environ.get(FOLDER_ENV):
+    # The library asks the system for the process's number at every count, in case it was forked. Ours never are.
+    values.ValueClass = values.MultiProcessValue(str(os.getpid()).__str__)  # type: ignore[no-untyped-call]
 # A second series for each counter, which the files of several processes lack.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 REGISTRY: Final = CollectorRegistry()
@@ -110,6 +114,52 @@ LANE_BATCH_ASKS = Histogram(
 LANE_BATCH_SECONDS = Histogram(
     "lane_batch_seconds", "One batch, from call to commit", namespace=PREFIX, registry=REGISTRY, buckets=SECONDS
 )
+HOLD_CACHE_LOOKUPS = _counter(
+    "seating_hold_cache_lookup_total", "Look-ups of places by tier: ets (hot), redis (warm), db (cold)", "source", "hit"
+)
+HOLD_CACHE_SECONDS = Histogram(
+    "seating_hold_cache_lookup_seconds",
+    "Until a look-up is answered, by the tier that answered",
+    ("source",),
+    namespace=PREFIX,
+    registry=REGISTRY,
+    buckets=SECONDS,
+)
+HOLD_REDIS_SUCCESS = _counter("seating_hold_redis_success_total", "Changes of places written to Redis")
+HOLD_REDIS_FALLBACK = _counter("seating_hold_redis_fallback_total", "Times PostgreSQL answered because Redis was away")
+MAP_LOAD_SECONDS = Histogram(
+    "seating_map_load_seconds", "One load of an event's places", namespace=PREFIX, registry=REGISTRY, buckets=SECONDS
+)
+MAPS_KEPT = Gauge(
+    "seating_maps_kept",
+    "Events whose places are in memory",
+    namespace=PREFIX,
+    registry=REGISTRY,
+    multiprocess_mode="livesum",
+)
+MAP_BYTES = Gauge(
+    "seating_map_bytes",
+    "What the places in memory take",
+    namespace=PREFIX,
+    registry=REGISTRY,
+    multiprocess_mode="livesum",
+)
+PROJECTION_REBUILDS = _counter("seating_projection_rebuilds_total", "Events written to Redis anew, by why", "why")
+PROJECTION_LAG_SECONDS = Histogram(
+    "seating_projection_lag_seconds",
+    "From a change to its being told on",
+    namespace=PREFIX,
+    registry=REGISTRY,
+    buckets=SECONDS,
+)
+CLOCK_STEPS = _counter("clock_steps_total", "Jumps of PostgreSQL's clock, by direction", "direction")
+REAPER_RUN_AT = Gauge(
+    "reaper_run_timestamp",
+    "When the reaper last came to its end, in seconds since 1970",
+    namespace=PREFIX,
+    registry=REGISTRY,
+    multiprocess_mode="max",
+)
 REAPER_RUNS = _counter("reaper_runs_total", "Runs of the reaper, by outcome", "outcome")
 REAPER_HOLDS = _counter("reaper_holds_total", "Lapsed holds that the reaper has tidied away")
 REAPER_SECONDS = Histogram(
@@ -124,9 +174,21 @@ NAMES: Final = tuple(sorted(metric.name for metric in REGISTRY.collect()))
 
 def observe_http(*, method: str, route: str, status: int, seconds: float) -> None:
     """Count one answer. `route` is the template (`/api/events/{id}`), or a fixed word for what matched none."""
-    method = method if method in METHODS else "OTHER"
-    HTTP_REQUESTS.labels(method, route, str(status)).inc()
-    HTTP_SECONDS.labels(method, route).observe(seconds)
+    requests, took = _of_route(method if method in METHODS else "OTHER", route, status)
+    requests.inc()
+    took.observe(seconds)
+
+
+@cache
+def _of_route(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+    """Looked up once: every request is counted, and there are few routes."""
+    return HTTP_REQUESTS.labels(method, route, str(status)), HTTP_SECONDS.labels(method, route)
+
+
+@cache
+def hold_asks(outcome: str) -> Counter:
+    """The counter of asks that ended so; looked up once."""
+    return HOLD_ASKS.labels(outcome)
 
 
 def prepare_folder(data_dir: Path) -> Path:

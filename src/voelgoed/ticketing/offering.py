@@ -14,6 +14,7 @@ from voelgoed.events.model import Event, Status, Teller
 from voelgoed.events.refusals import EventNotFound
 from voelgoed.events.rules import is_shown
 from voelgoed.holds import inventory
+from voelgoed.holds.availability import Availability
 from voelgoed.holds.inventory import Plan, Wanted
 from voelgoed.holds.model import Counts, EventSeat, OfferedZone, SeatFilter, SeatStatus
 from voelgoed.holds.refusals import SeatingChanged
@@ -70,15 +71,17 @@ class PricedSeat:
     price: Money | None
 
 
-async def see_offer(studio: Studio, catalogue: Catalogue, call: Call, event_id: UUID) -> Offered:
+async def see_offer(
+    studio: Studio, availability: Availability, catalogue: Catalogue, call: Call, event_id: UUID
+) -> Offered:
     """What an event offers, to whoever may know of it; a draft as it would be, to its own people."""
-    organization_id = await _whose(catalogue, call, event_id)
+    organization_id = await catalogue.whose(call, event_id)
     async with studio.db.transaction(organization_id) as conn:
         event = await _find(conn, call, organization_id, event_id)
         if event.status is not Status.DRAFT:
             pin, said = await halls.find_brief(conn, organization_id, event_id)
             stored = await policies.load(conn, organization_id)
-            zones = await inventory.offered_zones(conn, organization_id, event_id)
+            zones = await _counted(conn, availability, organization_id, event_id)
             version = await halls.find_version(conn, organization_id, pin) if pin else None
             return await _offered(conn, event, version, zones, effective(stored.policy, said))
     planned = await inventory.plan(studio, organization_id, event_id)
@@ -97,7 +100,7 @@ async def list_seats(
     limit: int,
 ) -> Page[PricedSeat]:
     """The seats of an event one by one, as they stand on the plan, each with its price."""
-    organization_id = await _whose(catalogue, call, event_id)
+    organization_id = await catalogue.whose(call, event_id)
     after = after_place(cursor)
     async with studio.db.transaction(organization_id) as conn:
         event = await _find(conn, call, organization_id, event_id)
@@ -205,6 +208,21 @@ async def seating_of(studio: Studio, planned: Plan, *, is_wanted: bool = False) 
     )
 
 
+async def _counted(
+    conn: Conn, availability: Availability, organization_id: OrganizationId, event_id: UUID
+) -> list[OfferedZone]:
+    """The zones of an event with what is left of them: from memory where that is new, else counted."""
+    known = availability.peek(event_id) if availability.is_live() else None
+    if known is None:
+        availability.prefetch(organization_id, event_id)
+        return await inventory.offered_zones(conn, organization_id, event_id)
+    counts = {zone.zone_id: zone.counts for zone in known.zones}
+    zones = await inventory.list_zones(conn, organization_id, event_id)
+    if any(zone.zone_id not in counts for zone in zones):  # its places were made anew this very moment
+        return await inventory.offered_zones(conn, organization_id, event_id)
+    return [replace(zone, counts=counts[zone.zone_id]) for zone in zones]
+
+
 def _wrong_prices(made: Offer, rules: dict[UUID, PriceRule]) -> list[OverlayFault]:
     return [
         OverlayFault(
@@ -285,17 +303,6 @@ def _previewed_seats(planned: Plan, wanted: SeatFilter, after: int) -> Iterator[
                 status=status,
                 version=0,
             )
-
-
-async def _whose(catalogue: Catalogue, call: Call, event_id: UUID) -> OrganizationId:
-    """Whose event it is, if whoever asks may know of it: everybody of what is shown, its own people of the rest."""
-    try:
-        place, _ = await catalogue.detail(event_id)
-    except EventNotFound:
-        if not may(call.actor, Action.SEE_EVENTS):
-            raise
-        return call.organization_id
-    return place.organization_id
 
 
 async def _find(conn: Conn, call: Call, organization_id: OrganizationId, event_id: UUID) -> Event:

@@ -1461,6 +1461,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/events/{event_id}/occupancy/minutes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Occupancy Minutes
+         * @description How full an event was, minute by minute where something changed: the last day, or since a moment.
+         */
+        get: operations["list_occupancy_minutes_api_admin_events__event_id__occupancy_minutes_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/events/{event_id}/registry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Registry
+         * @description Whether what is held agrees in every tier.
+         */
+        get: operations["get_registry_api_admin_events__event_id__registry_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/events/{event_id}/registry/reconcile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reconcile Registry
+         * @description Make an event's places anew in every tier; says what was found before.
+         */
+        post: operations["reconcile_registry_api_admin_events__event_id__registry_reconcile_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/audit": {
         parameters: {
             query?: never;
@@ -1739,6 +1799,46 @@ export interface paths {
          * @description Hold so many places of a zone where nobody chooses a seat.
          */
         post: operations["reserve_places_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/events/{event_id}/seatmap": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get seat map
+         * @description Every seat of an event as it is now, from memory; at most 36,000 bytes for 100,000 seats.
+         */
+        get: operations["get_seat_map_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/events/{event_id}/occupancy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get occupancy
+         * @description How full an event is, from memory: ask as often as you like.
+         */
+        get: operations["get_occupancy_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2078,6 +2178,10 @@ export interface components {
         Data_StorefrontView_: {
             data: components["schemas"]["StorefrontView"];
         };
+        /** Data[TiersView] */
+        Data_TiersView_: {
+            data: components["schemas"]["TiersView"];
+        };
         /** Data[VenueView] */
         Data_VenueView_: {
             data: components["schemas"]["VenueView"];
@@ -2099,6 +2203,11 @@ export interface components {
         Data_list_HoldView__: {
             /** Data */
             data: components["schemas"]["HoldView"][];
+        };
+        /** Data[list[MinuteView]] */
+        Data_list_MinuteView__: {
+            /** Data */
+            data: components["schemas"]["MinuteView"][];
         };
         /** Data[list[PinnedEventView]] */
         Data_list_PinnedEventView__: {
@@ -2894,6 +3003,25 @@ export interface components {
              * Format: date-time
              */
             updated_at: string;
+        };
+        /**
+         * MinuteView
+         * @description How full an event was in a minute.
+         */
+        MinuteView: {
+            /**
+             * Taken At
+             * Format: date-time
+             */
+            taken_at: string;
+            /** Available */
+            available: number;
+            /** Held */
+            held: number;
+            /** Sold */
+            sold: number;
+            /** Blocked */
+            blocked: number;
         };
         /**
          * MoneyView
@@ -4218,6 +4346,41 @@ export interface components {
             label: string;
         };
         /**
+         * TiersView
+         * @description How the tiers of an event stand: active holds that this process, Redis and PostgreSQL know, and what differs.
+         *
+         *     `ets_count` is null where this process has no map of the event, `redis_count` where Redis is away.
+         */
+        TiersView: {
+            /**
+             * Event Id
+             * Format: uuid
+             */
+            event_id: string;
+            /** Ets Count */
+            ets_count: number | null;
+            /** Redis Count */
+            redis_count: number | null;
+            /** Db Count */
+            db_count: number;
+            /** Consistent */
+            consistent: boolean;
+            /** Status */
+            status: string;
+            /** Message */
+            message: string;
+            /** Missing */
+            missing: string[];
+            /** Extra */
+            extra: string[];
+            /** Seats Differ */
+            seats_differ: string[];
+            /** Seats Differ Count */
+            seats_differ_count: number;
+            /** Zones Differ */
+            zones_differ: string[];
+        };
+        /**
          * TotalsView
          * @description What is offered, by what one buys; `blocked` is what is not.
          */
@@ -4544,6 +4707,99 @@ export interface components {
             source: components["schemas"]["Source"];
             /** @default null */
             cart_token: string | null;
+        };
+        /**
+         * SeatMapView
+         * @description Every seat of an event. `statuses` has two bits for each, in base64: 0 available, 1 held, 2 sold, 3 blocked.
+         *
+         *     The seat with ordinal n is in byte n / 4, at the bits 2 (n mod 4) and above. `map_version` grows with every change
+         *     within an `epoch`; together they are the ETag.
+         */
+        SeatMapView: {
+            /**
+             * Event Id
+             * Format: uuid
+             */
+            event_id: string;
+            /** Epoch */
+            epoch: number;
+            /** Map Version */
+            map_version: number;
+            /** Seat Count */
+            seat_count: number;
+            /** Statuses */
+            statuses: string;
+            /** Zones */
+            zones: components["schemas"]["ZoneCounts"][];
+        };
+        /**
+         * ZoneCounts
+         * @description What is left of a zone.
+         */
+        ZoneCounts: {
+            /**
+             * Zone Id
+             * Format: uuid
+             */
+            zone_id: string;
+            /** Total */
+            total: number;
+            /** Available */
+            available: number;
+            /** Held */
+            held: number;
+            /** Sold */
+            sold: number;
+            /** Blocked */
+            blocked: number;
+        };
+        /** Data[SeatMapView] */
+        Data_SeatMapView_: {
+            data: components["schemas"]["SeatMapView"];
+        };
+        /**
+         * OccupancyView
+         * @description How full an event is. Each share is rounded by itself.
+         */
+        OccupancyView: {
+            /**
+             * Event Id
+             * Format: uuid
+             */
+            event_id: string;
+            /** Epoch */
+            epoch: number;
+            /** Map Version */
+            map_version: number;
+            /** Available */
+            available: number;
+            /** Held */
+            held: number;
+            /** Sold */
+            sold: number;
+            /** Blocked */
+            blocked: number;
+            /** Total */
+            total: number;
+            /** Percent Available */
+            percent_available: number;
+            /** Percent Held */
+            percent_held: number;
+            /** Percent Sold */
+            percent_sold: number;
+            /** Occupancy Percent */
+            occupancy_percent: number;
+            /**
+             * Timestamp
+             * Format: date-time
+             */
+            timestamp: string;
+            /** Zones */
+            zones: components["schemas"]["ZoneCounts"][];
+        };
+        /** Data[OccupancyView] */
+        Data_OccupancyView_: {
+            data: components["schemas"]["OccupancyView"];
         };
     };
     responses: never;
@@ -11265,6 +11521,218 @@ export interface operations {
             };
         };
     };
+    list_occupancy_minutes_api_admin_events__event_id__occupancy_minutes_get: {
+        parameters: {
+            query?: {
+                since?: string | null;
+            };
+            header?: never;
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_list_MinuteView__"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_registry_api_admin_events__event_id__registry_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_TiersView_"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reconcile_registry_api_admin_events__event_id__registry_reconcile_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_TiersView_"];
+                };
+            };
+            /** @description `body_too_slow`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `csrf_failed`, `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     search_audit_api_admin_audit_get: {
         parameters: {
             query?: {
@@ -12523,6 +12991,104 @@ export interface operations {
                 };
             };
             /** @description `busy`, `outcome_unknown`, `seat_reservation_failed` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_seat_map_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_SeatMapView_"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_occupancy_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_OccupancyView_"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
             503: {
                 headers: {
                     [name: string]: unknown;

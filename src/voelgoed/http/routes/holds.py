@@ -59,7 +59,10 @@ RESERVE_ERRORS = (
 )
 SEAT_ERRORS = (SeatNotFound, SeatHeld, SeatNotAvailable, SeatGone)
 NO_STORE = [(b"cache-control", b"no-cache, no-store")]
-CartToken = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+CartToken = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=255, pattern=r"^(?![\s\S]*[\u0000-\u001f\u007f-\u009f])")
+]
+"""Without control characters: PostgreSQL takes no NUL, and one ask that it does not take costs its whole batch time."""
 
 
 class ReserveAsk(msgspec.Struct, forbid_unknown_fields=True):
@@ -212,7 +215,7 @@ async def reserve_places(context: Context) -> Whole:
 @guarded(Action.RESERVE, HoldNotFound, NotHoldOwner)
 async def release_hold(context: Context) -> Whole:
     """Let a hold go; what has ended already is let go."""
-    await booking.release(context.services.db, context.call, _uuid(context, "hold_id"))
+    await booking.release(context.services.lanes, context.services.db, context.call, _uuid(context, "hold_id"))
     return Whole(204, b"", [])
 
 
@@ -236,7 +239,7 @@ async def extend_hold(hold_id: UUID, caller: Caller) -> Data[HoldView]:
 @guarded(Action.RESERVE, SeatNotFound)
 async def get_event_seat(event_id: UUID, seat_id: UUID, caller: Caller) -> Data[SeatDetailView]:
     """One seat as it stands now, and whether it is the caller's."""
-    seen = await booking.see_seat(caller.services.db, caller.call, event_id, seat_id)
+    seen = await booking.see_seat(caller.services.availability, caller.call, event_id, seat_id)
     return Data(
         data=SeatDetailView(
             seat_id=seen.seat_id,
@@ -282,7 +285,13 @@ async def _set_blocked(
     event_id: UUID, body: BlockBody, caller: Context, *, is_blocked: bool
 ) -> Data[list[BlockedSeat]]:
     said = await booking.set_blocked(
-        caller.services.db, caller.call, event_id, body.seat_ids, is_blocked=is_blocked, reason=body.reason
+        caller.services.lanes,
+        caller.services.db,
+        caller.call,
+        event_id,
+        body.seat_ids,
+        is_blocked=is_blocked,
+        reason=body.reason,
     )
     return Data(data=[BlockedSeat(seat_id=seat_id, outcome=outcome) for seat_id, outcome in said.items()])
 

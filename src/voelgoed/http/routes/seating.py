@@ -211,7 +211,7 @@ class SeatingBody(Body):
 async def get_event_layout(event_id: UUID, caller: Caller) -> Data[OfferView]:
     """What an event offers: zones, what is left of them, prices, and where its geometry is."""
     services = caller.services
-    found = await offering.see_offer(services.studio, services.catalogue, caller.call, event_id)
+    found = await offering.see_offer(services.studio, services.availability, services.catalogue, caller.call, event_id)
     return Data(data=_offer(found))
 
 
