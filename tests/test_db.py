@@ -286,3 +286,22 @@ def test_doubtful_query_files_are_refused(tmp_path: Path, text: str) -> None:
     file.write_text(text)
     with pytest.raises(AssertionError):
         load_queries(file)
+
+
+async def test_what_was_done_is_done_whether_or_not_the_connection_can_be_given_back(
+    servers: Embedded, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server dies right after it has committed: the answer came, and must not be lost with the connection."""
+    db = await Database.open(servers.postgres_url(schema.APP, database), size=1)
+    give_back = type(db._pool).release
+
+    async def lost(pool: object, conn: object, **_: object) -> None:
+        await give_back(pool, conn)  # type: ignore[arg-type]
+        raise asyncpg.InterfaceError("connection is closed")
+
+    monkeypatch.setattr(type(db._pool), "release", lost)
+    assert (await db.call("select 1"))[0][0] == 1
+    async with db.system_transaction() as conn:
+        assert await conn.fetchval("select 2") == 2
+    monkeypatch.undo()
+    await db.close()

@@ -128,7 +128,7 @@ class Database:
             except (TimeoutError, *CONNECTION_LOST) as failed:
                 metrics.DB_BUSY.inc()
                 raise Busy from failed
-            held.push_async_callback(self._pool.release, conn)
+            held.push_async_callback(self._release, conn)
             metrics.DB_ACQUIRED.inc()
             try:
                 return await _to_its_end(conn.fetch(query, *values))
@@ -176,7 +176,7 @@ class Database:
         for remaining in reversed(range(BEGIN_TRIES)):
             try:
                 conn = await self._pool.acquire(timeout=self._acquire_timeout_s)
-                held.push_async_callback(self._pool.release, conn)
+                held.push_async_callback(self._release, conn)
                 await conn.execute(begin)
             except TimeoutError as late:
                 metrics.DB_BUSY.inc()
@@ -190,6 +190,13 @@ class Database:
                 metrics.DB_ACQUIRED.inc()
                 return conn
         raise AssertionError("the last try returns or raises")
+
+    async def _release(self, conn: Conn) -> None:
+        """Give a connection back. When it was lost meanwhile that says nothing of what was done on it: that is done."""
+        try:
+            await self._pool.release(conn)
+        except CONNECTION_LOST:
+            _discard(conn)
 
     async def _undo(self, conn: Conn) -> None:
         """Roll back; a connection that cannot even do that is thrown away."""

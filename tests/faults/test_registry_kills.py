@@ -280,7 +280,7 @@ async def kill_web(running: Installation, data_dir: Path) -> None:
 
 def serving(running: Installation, data_dir: Path) -> list[int]:
     """The web processes, once the log says that whoever died is back."""
-    log = (data_dir / "demo.log").read_text()
+    log = (data_dir / "demo.log").read_text().rpartition("worker_stopped")[2]  # of this life: all write to one file
     if log.count("process_died") > log.count("process_restarted"):
         return []
     return [pid for pid in family(running.process.pid) if b"voelgoed.http" in command(pid)]
