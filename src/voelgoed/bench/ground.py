@@ -148,7 +148,9 @@ class Ground:
         await places.move_event(self.studio, self.place, event.id, Order(verb=Verb.PUBLISH))
         await self.owner.execute("select set_config('app.scope', 'system', false)")
         rows = await self.owner.fetch(
-            "select seat_id from event_seats where event_id = $1 and status = 'available'", event.id
+            # Of wheelchair spaces nobody may have two, and chance would give some guests two.
+            "select seat_id from event_seats where event_id = $1 and status = 'available' and not is_wheelchair",
+            event.id,
         )
         await self.owner.execute("analyze event_seats")
         seats = [row["seat_id"] for row in rows]

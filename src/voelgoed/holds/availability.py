@@ -116,7 +116,7 @@ class Availability:
             metrics.HOLD_CACHE_LOOKUPS.labels("ets", "true").inc()
             return found
         metrics.HOLD_CACHE_LOOKUPS.labels("ets", "false").inc()
-        loaded = await self._load(organization_id, event_id)
+        loaded = await self.load(organization_id, event_id)
         metrics.HOLD_CACHE_LOOKUPS.labels("db", "true").inc()
         return loaded
 
@@ -162,6 +162,7 @@ class Availability:
             return None
         status = SeatStatus(row["status"])
         left = max(0, int((row["held_until"] - row["now"]).total_seconds())) if status is SeatStatus.HELD else None
+        self._note(organization_id, event_id, seat_id, row)
         self._put_back(organization_id, event_id, seat_id, status, row)
         self._warm_up(organization_id, event_id)
         return self._looked("db", began, Held(status, row["version"], row["hold_id"], row["held_by"], left))
@@ -172,11 +173,7 @@ class Availability:
         if found is None:
             async with self._db.transaction(organization_id) as conn:
                 row = await store.get_seat(conn, organization_id, event_id, seat_id)
-            if row is None:
-                return None
-            name = SeatName(row["zone_name"], row["row_label"], row["label"])
-            found = Described(row["ordinal"], row["zone_id"], name, row["category"])
-            self._described[organization_id, event_id, seat_id] = found
+            found = self._note(organization_id, event_id, seat_id, row) if row else None
         return found
 
     # Refusing, and learning from what PostgreSQL says
@@ -232,9 +229,7 @@ class Availability:
                 return None
             if item.seat_id and (ordinal is None or ordinal >= len(found.names)):
                 return None
-            minutes = round(
-                (said.until - now).total_seconds() / 60
-            )  # a hold lasts whole minutes, from when it was given
+            minutes = round((said.until - now).total_seconds() / 60)  # whole ones, from when it was given
             zone_id = item.zone_id if ordinal is None else found.zone_id(ordinal)
             assert zone_id is not None
             hold = Hold(
@@ -287,6 +282,7 @@ class Availability:
         """The places of an event have been made anew: what is known of them is worth nothing."""
         if load := self._loading.get(event_id):
             load.is_outdated = True
+        self._described.clear()  # seats may stand elsewhere now; whose they were is not worth finding out
         found = self._maps.pop(event_id, None)
         if found is not None:
             self._measure()
@@ -301,10 +297,6 @@ class Availability:
         """Load a map behind everybody's back; nobody waits, and nobody hears of it when that fails."""
         if event_id not in self._loading and len(self._loading) < LOADS_WAITING_MAX:
             self._start(organization_id, event_id)
-
-    async def load(self, organization_id: OrganizationId, event_id: UUID) -> HotMap:
-        """A map as PostgreSQL has it now."""
-        return await self._load(organization_id, event_id)
 
     def watch(self, watch: Watch) -> Callable[[], None]:
         """Be told of changes, until the function that this returns is called."""
@@ -329,8 +321,11 @@ class Availability:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _load(self, organization_id: OrganizationId, event_id: UUID) -> HotMap:
-        """Load, once for all of an organization who ask meanwhile. What another finds says nothing to them."""
+    async def load(self, organization_id: OrganizationId, event_id: UUID) -> HotMap:
+        """A map as PostgreSQL has it now, loaded once for all of an organization who ask meanwhile.
+
+        What another organization finds says nothing to them.
+        """
         while (load := self._loading.get(event_id)) and load.task and load.organization_id != organization_id:
             await asyncio.wait({load.task})
             await asyncio.sleep(0)  # until it is known to have ended
@@ -403,6 +398,13 @@ class Availability:
             return Held(STATUSES[status], version, None, None, None)
         left = max(0, (holder.until_ms - found.database_ms(now)) // 1_000)
         return Held(STATUSES[status], version, holder.hold_id, holder.user_id, left)
+
+    def _note(self, organization_id: OrganizationId, event_id: UUID, seat_id: UUID, row: asyncpg.Record) -> Described:
+        """Remember what a seat is called: whoever asks for its state asks for that as well."""
+        name = SeatName(row["zone_name"], row["row_label"], row["label"])
+        found = Described(row["ordinal"], row["zone_id"], name, row["category"])
+        self._described[organization_id, event_id, seat_id] = found
+        return found
 
     def _put_back(
         self,

@@ -203,8 +203,8 @@ async def release(lanes: Lanes, db: Database, call: Call, hold_id: UUID) -> None
 
 async def see_seat(availability: Availability, call: Call, event_id: UUID, seat_id: UUID) -> SeenSeat:
     """One seat of an event, and whether it is the caller's."""
-    described = await availability.describe(call.organization_id, event_id, seat_id)
     found = await availability.look_up(call.organization_id, event_id, seat_id)
+    described = await availability.describe(call.organization_id, event_id, seat_id) if found else None
     if described is None or found is None:
         raise SeatNotFound
     is_own = found.status is SeatStatus.HELD and found.user_id == call.actor.user_id
