@@ -353,7 +353,7 @@ class Pace:
 
     hot: Sale
     cold: Sale
-    crowd: int = 32  # enough for two batches at any time; more only keep this one process busy with themselves
+    crowd: int = 80
     hot_asks: int = 0
     seats: list[int] = field(default_factory=lambda: list(range(SEATS)))
 
