@@ -69,6 +69,8 @@ class Settings(BaseSettings):
     session_trust_s: float = Field(default=30.0, ge=0, le=300)
     """How long a process believes what it knows of a session; a revocation is also sent round."""
     guests_per_ip_per_minute: int = Field(default=60, ge=0, le=10_000)
+    streams_per_ip: int = Field(default=500, ge=0, le=100_000)
+    """Live maps from one address in one process; a whole venue may be behind one. 0 is any number."""
     metrics_token: SecretStr | None = None
     """What a scraper from elsewhere shows as bearer; without it /metrics answers this machine only."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

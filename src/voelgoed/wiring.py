@@ -27,6 +27,7 @@ from voelgoed.holds.availability import MB, Availability
 from voelgoed.holds.lane import CONNECTIONS, SETTINGS, Failures, Lanes
 from voelgoed.holds.projection import Projection
 from voelgoed.realtime.feed import Feed
+from voelgoed.realtime.maps import Maps
 from voelgoed.redis import RedisLink
 from voelgoed.seating.studio import Studio
 from voelgoed.telemetry import log
@@ -55,6 +56,7 @@ class Services:
     mailer: Mailer
     catalogue: Catalogue
     feed: Feed
+    maps: Maps
     studio: Studio
     lanes: Lanes
     failures: Failures
@@ -141,6 +143,7 @@ def build_services(
     failures = Failures(db)
     projection = Projection(link)
     availability = Availability(db, projection, bytes_max=settings.hot_map_mb * MB, clock=clock)
+    catalogue = Catalogue(db, cache)
     return Services(
         settings=settings,
         db=db,
@@ -149,8 +152,9 @@ def build_services(
         sessions=sessions,
         door=door,
         mailer=ConsoleMailer(),
-        catalogue=Catalogue(db, cache),
+        catalogue=catalogue,
         feed=Feed(db, link),
+        maps=Maps(availability, catalogue, viewers_per_ip_max=settings.streams_per_ip),
         studio=Studio(db, cache),
         lanes=Lanes(lane_db or db, failures, availability),
         failures=failures,

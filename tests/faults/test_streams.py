@@ -17,6 +17,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 from voelgoed.config import Settings
 from voelgoed.http.server import serve
+from voelgoed.http.exchange import asgi
 from voelgoed.lifeline import stop_signals
 from voelgoed.wiring import run_to_end
 
@@ -35,7 +36,7 @@ async def main():
         return StreamingResponse(frames(), media_type="text/event-stream")
     app = Starlette(routes=[Route("/stream", stream), Route("/deaf", deaf)])
     settings = Settings(port=int(sys.argv[1]), stop_grace_s=float(sys.argv[2]))
-    await serve(app, settings, closing, on_ready=lambda: print("ready", flush=True))
+    await serve(asgi(app), settings, closing, on_ready=lambda: print("ready", flush=True))
 
 run_to_end(main())
 """

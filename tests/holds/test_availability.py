@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -295,7 +295,11 @@ async def test_a_map_that_is_too_large_is_answered_all_the_same(db: Database, li
 async def test_whoever_watches_is_told_once_of_each_change(process: Process, sale: Sale) -> None:
     """Which seats and zones, of which map; of a new map with neither; nothing for what was known."""
     told: list[tuple[int, list[int], int]] = []
-    stop = process.hot.watch(lambda found, seats, zones: told.append((found.map_version, list(seats), len(zones))))
+
+    def hear(found: HotMap, seats: Sequence[int], zones: Sequence[ZoneChange]) -> None:
+        told.append((found.map_version, list(seats), len(zones)))
+
+    process.hot.watch(hear)
     found = await process.hot.map_of(sale.place.id, sale.event.id)
     first = found.map_version
     change = held(sale, "S-A-2", 2)
@@ -303,7 +307,7 @@ async def test_whoever_watches_is_told_once_of_each_change(process: Process, sal
     ordinal = sale.seated.ordinal("S-A-2")
     assert process.hot.take(sale.event.id, [change], [zone]) == [ordinal]
     assert process.hot.take(sale.event.id, [change], [zone]) == []
-    stop()
+    process.hot.unwatch(hear)
     process.hot.take(sale.event.id, [held(sale, "S-A-3", 2)], [])
     assert told == [(first, [], 0), (first + 2, [ordinal], 1)]
 
@@ -440,7 +444,7 @@ async def test_who_comes_too_late_is_refused_without_asking_for_a_second(process
     first = asked(sale, "S-A-1", anna)
     created = Verdict(outcome=Outcome.CREATED, hold_id=new_id(), until=end, version=2)
     assert process.hot.refusal(first) is None
-    process.hot.learn(first, [created])
+    process.hot.learn([first], [[created]])
     said = process.hot.refusal(asked(sale, "S-A-1"))
     assert said is not None
     assert said.until is not None
@@ -496,7 +500,7 @@ async def test_a_refusal_teaches_who_is_in_the_way(process: Process, sale: Sale)
     await process.hot.load(sale.place.id, sale.event.id)
     anna, hold_id, end = new_id(), new_id(), datetime.now(UTC) + timedelta(minutes=10)
     said = Verdict(outcome=Outcome.SEAT_HELD, until=end, version=2, state="held", holder=anna)
-    process.hot.learn(asked(sale, "S-A-1"), [said])
+    process.hot.learn([asked(sale, "S-A-1")], [[said]])
     key = (sale.place.id, sale.event.id, sale.seat("S-A-1"))
     found = await process.hot.look_up(*key)
     assert found is not None
@@ -512,7 +516,7 @@ async def test_a_refusal_teaches_who_is_in_the_way(process: Process, sale: Sale)
 async def test_a_refusal_teaches_what_became_of_a_seat(process: Process, sale: Sale, state: str) -> None:
     """Sold or blocked, with the version that says so."""
     await process.hot.load(sale.place.id, sale.event.id)
-    process.hot.learn(asked(sale, "S-A-1"), [Verdict(outcome=Outcome.SEAT_NOT_AVAILABLE, version=3, state=state)])
+    process.hot.learn([asked(sale, "S-A-1")], [[Verdict(outcome=Outcome.SEAT_NOT_AVAILABLE, version=3, state=state)]])
     found = await process.hot.look_up(sale.place.id, sale.event.id, sale.seat("S-A-1"))
     assert found is not None
     assert (found.status, found.version) == (SeatStatus(state), 3)
@@ -531,9 +535,11 @@ async def test_what_is_not_about_a_seat_teaches_nothing(process: Process, sale: 
         Verdict(outcome=Outcome.SEAT_NOT_FOUND),
         Verdict(outcome=Outcome.SEAT_NOT_AVAILABLE, version=7, state="strange"),
     ):
-        process.hot.learn(asked(sale, "S-A-1"), [said])
+        process.hot.learn([asked(sale, "S-A-1")], [[said]])
     zone = asked(sale, "S-A-1", items=(Item(new_id(), zone_id=sale.zone("P"), quantity=1),))
-    process.hot.learn(zone, [Verdict(outcome=Outcome.CREATED, hold_id=new_id(), until=datetime.now(UTC), version=7)])
+    process.hot.learn(
+        [zone], [[Verdict(outcome=Outcome.CREATED, hold_id=new_id(), until=datetime.now(UTC), version=7)]]
+    )
     assert found.map_version == before
 
 
@@ -541,7 +547,7 @@ async def test_a_sale_without_a_map_has_one_loaded(process: Process, sale: Sale)
     """Nobody waits for it."""
     end = datetime.now(UTC) + timedelta(minutes=10)
     said = Verdict(outcome=Outcome.CREATED, hold_id=new_id(), until=end, version=2)
-    process.hot.learn(asked(sale, "S-A-1"), [said])
+    process.hot.learn([asked(sale, "S-A-1")], [[said]])
     assert process.hot.peek(sale.event.id) is None
     await until(lambda: process.hot.peek(sale.event.id))
 

@@ -11,6 +11,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 import structlog
+from msgspec import structs
 from structlog.testing import capture_logs
 
 from tests.make.accounts import make_organization, make_person
@@ -55,6 +56,7 @@ def logs() -> Iterator[list[Any]]:
 
 
 def asked(outcome: str) -> float:
+    metrics.settle()
     return float(metrics.HOLD_ASKS.labels(outcome)._value.get())
 
 
@@ -63,6 +65,7 @@ def ended(outcome: str) -> float:
 
 
 def sample(name: str) -> float:
+    metrics.settle()
     return metrics.REGISTRY.get_sample_value(f"voelgoedevents_{name}") or 0.0
 
 
@@ -885,7 +888,7 @@ async def test_prometheus_reads_what_became_of_holds(sale: Sale, owner_conn: Con
 async def test_hold_and_seat_stand_or_fall_together(sale: Sale, owner_conn: Connection) -> None:
     """When the row of the hold cannot be written, the seat stays as it was: nothing, or both."""
     before = await everything_of(sale.db, sale.place.id)
-    wrong = replace(sale.caller(), ip=None)
+    wrong = structs.replace(sale.caller(), ip=None)
     with pytest.raises(asyncpg.CheckViolationError):
         await sale.hold(wrong, "S-A-1", "S-A-2", cart_token="x" * 256)
     with pytest.raises(asyncpg.CheckViolationError):

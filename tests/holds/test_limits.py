@@ -5,10 +5,11 @@ import contextlib
 import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 import pytest
+from msgspec import structs
 
 from tests.conftest import TEMPLATE
 from tests.make.accounts import make_organization, make_person
@@ -226,7 +227,7 @@ async def test_what_can_never_be_had_is_told_so(box: Box, seats_max: int) -> Non
 async def test_staff_are_not_limited(box: Box) -> None:
     """Whoever sells at the counter holds for many; every limit is for buyers."""
     await box.allow(max_seats_per_booking=2, max_holds_per_user=2, max_holds_per_ip=2)
-    staff = replace(call_of(box.place, Role.STAFF), ip="192.0.2.7")
+    staff = structs.replace(call_of(box.place, Role.STAFF), ip="192.0.2.7")
     given, refused = await outcomes(box.single_seats([staff] * AT_ONCE))
     assert (len(given), refused) == (AT_ONCE, {})
 

@@ -1,9 +1,6 @@
-"""A web process: it knows when it listens, and nobody outside can hold up its end."""
+"""A web process: nobody outside can hold up its end."""
 
 import asyncio
-import os
-import socket
-from pathlib import Path
 
 import pytest
 import structlog
@@ -12,41 +9,6 @@ from tests.make.processes import free_port
 from voelgoed.http import server
 from voelgoed.http.app import create_app
 from voelgoed.wiring import Services
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def test_only_a_socket_of_our_own_counts() -> None:
-    """A sibling on the same port could answer; that says nothing about us. Looking leaves no file open."""
-    port = free_port()
-    before = open_files()
-    assert not server._is_listening(port)
-    child = os.fork()
-    if child == 0:
-        sibling = socket.socket()
-        sibling.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        sibling.bind(("127.0.0.1", port))
-        sibling.listen()
-        os.read(0, 0)
-        os.kill(os.getpid(), 19)  # waits there, listening, until it is ended
-        os._exit(0)
-    try:
-        os.waitpid(child, os.WUNTRACED)
-        socket.create_connection(("127.0.0.1", port)).close()
-        assert not server._is_listening(port)
-        with socket.socket() as ours:
-            ours.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            ours.bind(("127.0.0.1", port))
-            ours.listen()
-            assert server._is_listening(port)
-    finally:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-    for _ in range(20):
-        server._is_listening(port)
-    assert open_files() == before
 
 
 @pytest.mark.parametrize(
@@ -61,9 +23,7 @@ async def test_half_a_request_does_not_hold_up_the_end(
     edge = create_app(services, closing)
     monkeypatch.setattr(server, "log", structlog.wrap_logger(None, wrapper_class=structlog.BoundLogger))
     with structlog.testing.capture_logs() as logs:
-        serving = asyncio.create_task(
-            server.serve(edge, settings, closing, on_ready=ready.set, is_idle=lambda: edge.in_flight_count == 0)
-        )
+        serving = asyncio.create_task(server.serve(edge.serve, settings, closing, on_ready=ready.set))
         await asyncio.wait_for(ready.wait(), 10)
         _, writer = await asyncio.open_connection("127.0.0.1", settings.port)
         writer.write(said)

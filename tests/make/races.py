@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+from msgspec import structs
 from pydantic import SecretStr
 
 from tests.make import passing
@@ -131,7 +132,7 @@ def seat_ids(event: Seated, count: int | None = None) -> list[UUID]:
 
 def buyer(organization: Organization, *, ip: str | None = None) -> Call:
     """Somebody who buys, and has never done so before."""
-    return replace(call_of(organization, Role.CUSTOMER), ip=ip)
+    return structs.replace(call_of(organization, Role.CUSTOMER), ip=ip)
 
 
 async def make_crowd(db: Database, organization: Organization, count: int) -> list[str]:

@@ -26,13 +26,14 @@ async def serving(services: Services) -> AsyncIterator[Site]:
     closing, ready = asyncio.Event(), asyncio.Event()
     edge = create_app(services, closing)
     server = asyncio.create_task(
-        serve(edge, services.settings, closing, on_ready=ready.set, on_closing=edge.stop_reading)
+        serve(edge.serve, services.settings, closing, on_ready=ready.set, on_closing=edge.stop_reading)
     )
     feed = asyncio.create_task(services.feed.run(closing))
+    maps = asyncio.create_task(services.maps.run(closing))
     await asyncio.wait_for(ready.wait(), 10)
     address = services.settings.address
     async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
         yield Site(address, client)
     closing.set()
-    await asyncio.gather(server, feed)
+    await asyncio.gather(server, feed, maps)
     edge.close()

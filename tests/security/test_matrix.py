@@ -383,6 +383,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("GET", "/api/events/{event_id}/layout"): event_case(public_events),
     ("GET", "/api/events/{event_id}/seats"): event_case(public_events),
     ("GET", "/api/events/{event_id}/seatmap"): event_case(public_halls),
+    ("GET", "/api/events/{event_id}/stream"): event_case(public_halls),
     ("GET", "/api/events/{event_id}/occupancy"): event_case(public_halls),
     ("GET", "/api/admin/events/{event_id}/occupancy/minutes"): event_case(halls),
     ("GET", "/api/admin/events/{event_id}/registry"): event_case(halls),

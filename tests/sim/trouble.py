@@ -204,8 +204,10 @@ async def plant_wrong_types(client: Any, found: HotMap) -> None:
     seats = [f"seat:{found.seat_id(ordinal)}:hold" for ordinal in range(len(found))]
     for name in (*NAMES, *seats):
         one = key(found.organization_id, found.event_id, name)
-        await client.delete(one)
-        await client.rpush(one, "a", "b")
+        pipe = client.pipeline(transaction=True)  # in one step: the worker writes meanwhile
+        pipe.delete(one)
+        pipe.rpush(one, "a", "b")
+        await pipe.execute()
 
 
 NAMES = ("epoch", "map", "versions", "zones", "seat_holds", "occupancy")

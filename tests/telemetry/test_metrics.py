@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies as st
+from prometheus_client import CollectorRegistry, Histogram
 
 from voelgoed.telemetry import metrics
 
@@ -20,6 +22,7 @@ metrics.BREAKER_STATE.labels("redis").set(int(sys.argv[2]))
 for seconds in (0.002, 0.3):
     metrics.observe_http(method="GET", route="/api/me", status=200, seconds=seconds)
 metrics.LOOP_TICKS.labels("reaper").inc(int(sys.argv[1]))
+metrics.settle()
 print("ready", flush=True)
 sys.stdin.readline()
 print(metrics.render()[0].decode(), flush=True)
@@ -119,7 +122,7 @@ def test_one_process_alone_shows_its_own() -> None:
 
 def test_every_name_is_ours_and_no_label_is_an_id() -> None:
     """All names start alike and stand in one list; labels are words of few values."""
-    assert len(metrics.NAMES) == 45
+    assert len(metrics.NAMES) == 48
     assert [name for name in metrics.NAMES if not name.startswith("voelgoedevents_")] == []
     described = {
         name: sorted(getattr(metric, "_labelnames", ()))
@@ -131,3 +134,26 @@ def test_every_name_is_ours_and_no_label_is_an_id() -> None:
     assert not [label for label in labels if re.search(r"(^|_)(id|ip|email|path|url|key)$", label)], json.dumps(
         described
     )
+
+
+@given(st.lists(st.floats(0, 20), max_size=30))
+def test_times_handed_on_together_count_as_each_by_itself(seconds: list[float]) -> None:
+    """The same buckets and the same sum, at the bounds as well."""
+    each, together = (
+        Histogram("took", "Seconds", registry=CollectorRegistry(), buckets=metrics.SECONDS) for _ in range(2)
+    )
+    seconds = [*seconds, *metrics.SECONDS]
+    for one in seconds:
+        each.observe(one)
+        metrics.observe(together, one)
+    assert kept(together)[:-1] == [0.0] * (len(metrics.SECONDS) + 1)
+    metrics.settle()
+    assert kept(together)[:-1] == kept(each)[:-1]
+    assert kept(together)[-1] == pytest.approx(kept(each)[-1])
+    metrics.settle()
+    assert kept(together)[:-1] == kept(each)[:-1]
+
+
+def kept(histogram: Histogram) -> list[float]:
+    """Every bucket, and the sum."""
+    return [*(bucket.get() for bucket in histogram._buckets), histogram._sum.get()]

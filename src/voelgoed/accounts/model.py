@@ -6,6 +6,8 @@ from enum import StrEnum
 from functools import lru_cache
 from uuid import UUID
 
+import msgspec
+
 from voelgoed.ids import OrganizationId, UserId
 from voelgoed.journal.model import Origin
 
@@ -132,8 +134,7 @@ _ONLY = {role: frozenset({role}) for role in Role}
 ANONYMOUS = Actor(role=Role.ANONYMOUS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks, and from where: what a use case needs to decide and to record."""
 
     actor: Actor

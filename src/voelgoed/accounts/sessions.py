@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 import structlog
-from cachetools import LRUCache, TTLCache
+from cachetools import TTLCache
 
 from voelgoed.accounts import store
 from voelgoed.accounts.model import Actor, Role
@@ -71,7 +71,8 @@ class Sessions:
     ) -> None:
         self._db, self._link, self._clock = db, link, clock
         self.idle_s, self._trust_s = idle_s, trust_s
-        self._known: LRUCache[bytes, Known] = LRUCache(KNOWN_MAX)
+        # In the order in which they were read: who asks is read again every half minute, so the first are the idle.
+        self._known: dict[bytes, Known] = {}
         # Ids (of a session, person, key or organization) of which nothing read before a moment is believed.
         self._voided: TTLCache[UUID, float] = TTLCache(VOIDED_MAX, ttl=2 * trust_s + 60, timer=clock)
         # A token that was not there a moment ago is not there now: whoever makes them up costs no query each time.
@@ -89,11 +90,11 @@ class Sessions:
         digest = token_hash(token)
         known = self._known.get(digest)
         if known is not None and self._is_trusted(known):
-            FOUND_IN_MEMORY.inc()
+            metrics.count(FOUND_IN_MEMORY)
         elif digest in self._unknown:
             return None
         else:
-            FOUND_IN_DATABASE.inc()
+            metrics.count(FOUND_IN_DATABASE)
             known = await self._read_once(digest, is_key=token.startswith(API_KEY_PREFIX))
         now = self._clock()
         if known is None or (known.actor.session_id is not None and now - known.idle_from > self.idle_s):
@@ -204,6 +205,9 @@ class Sessions:
         # Used here since the last flush: the database does not know yet, and must not call it idle.
         idle_from = max(began - idle_s, before.idle_from if before else float("-inf"))
         known = Known(actor, rests_on, began, idle_from)
+        self._known.pop(digest, None)
+        if len(self._known) >= KNOWN_MAX:
+            del self._known[next(iter(self._known))]
         self._known[digest] = known
         return known
 

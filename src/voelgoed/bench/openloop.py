@@ -85,7 +85,7 @@ async def run(address: str, lines: Sequence[str], *, per_s: float, connections: 
     free: asyncio.Queue[_Wire] = asyncio.Queue()
 
     async def connect() -> _Wire:
-        _, wire = await loop.create_connection(_Wire, *_host_and_port(address))
+        _, wire = await loop.create_connection(_Wire, *host_and_port(address))
         return wire
 
     for _ in range(connections):
@@ -150,7 +150,7 @@ def _told(
 async def burst(address: str, lines: Sequence[str]) -> dict[str, Any]:
     """A connection for each line, all open before the first is sent; then all at once."""
     loop = asyncio.get_running_loop()
-    wires = [(await loop.create_connection(_Wire, *_host_and_port(address)))[1] for _ in lines]
+    wires = [(await loop.create_connection(_Wire, *host_and_port(address)))[1] for _ in lines]
     statuses: Counter[str] = Counter()
     took: list[float] = []
 
@@ -194,7 +194,8 @@ async def _apart(what: str, **asked: object) -> Told:
     return Told(**json.loads(said))
 
 
-def _host_and_port(address: str) -> tuple[str, int]:
+def host_and_port(address: str) -> tuple[str, int]:
+    """Where to connect."""
     where = urlsplit(address)
     assert where.hostname is not None
     assert where.port is not None

@@ -27,7 +27,7 @@ async def reserve(
     """Holds a second over HTTP beside PostgreSQL's own, in turns: ours, bare, bare, ours."""
     with report.steps(3 + 4 * pairs) as shown:
         async with grounds.opened(workers=workers) as ground:
-            guests = await _prepare(ground, hall, shown)
+            guests = await prepare(ground, hall, shown)
             bare = await anchors.prepare(ground)
             if not redis:
                 ground.freeze("redis")
@@ -78,11 +78,11 @@ async def steady(*, per_s: float, seconds: float, connections: int, hall: str, a
     """Asks at fixed times, and then three times the most that can be done: what still gets through, how soon no."""
     with report.steps(6) as shown:
         async with grounds.opened() as ground:
-            guests = await _prepare(ground, hall, shown)
+            guests = await prepare(ground, hall, shown)
             await _warm_up(ground, guests, 256)
             shown.done()
             shown.begin("open loop")
-            lines = itertools.islice(_asks(ground, await ground.put_on_sale(), guests), round(per_s * seconds))
+            lines = itertools.islice(asks_for(ground, await opened_sale(ground), guests), round(per_s * seconds))
             even = await openloop.apart(ground.address, list(lines), per_s=per_s, connections=connections)
             ground.asked += even.sent
             shown.done()
@@ -91,9 +91,9 @@ async def steady(*, per_s: float, seconds: float, connections: int, hall: str, a
             shown.done()
             shown.begin("overload")
             offered = OVERLOAD * peak.per_s
-            sale = await ground.put_on_sale()
+            sale = await opened_sale(ground)
             count = min(round(offered * seconds), round(SEATS_SHARE_MAX * len(sale.seat_ids)))
-            lines = itertools.islice(_asks(ground, sale, guests), count)
+            lines = itertools.islice(asks_for(ground, sale, guests), count)
             over = await openloop.apart(ground.address, list(lines), per_s=offered, connections=4 * connections)
             shown.done()
             await ground.require_well()
@@ -122,8 +122,8 @@ async def storm(*, people: int, rounds: int, as_json: bool) -> None:
     ratios, lasts, idles = [], [], []
     with report.steps(3 + 2 * rounds) as shown:
         async with grounds.opened() as ground:
-            guests = await _prepare(ground, "theatre-350", shown, guests=people)
-            sale = await ground.put_on_sale()
+            guests = await prepare(ground, "theatre-350", shown, guests=people)
+            sale = await opened_sale(ground)
             who = [f"GET /api/me {token}" for token in guests]
             await openloop.burst_apart(ground.address, who)
             shown.done()
@@ -156,8 +156,8 @@ async def seatmap(*, seconds: float, hall: str, as_json: bool) -> None:
     """The whole map and occupancy, asked for over HTTP, beside PostgreSQL's own answer to the same question."""
     with report.steps(6) as shown:
         async with grounds.opened() as ground:
-            guests = await _prepare(ground, hall, shown)
-            sale = await ground.put_on_sale()
+            guests = await prepare(ground, hall, shown)
+            sale = await opened_sale(ground)
             await _one_sale(ground, sale, guests, 64, 1)
             shown.done()
             shown.begin("seat map")
@@ -190,9 +190,9 @@ async def mixed(*, seconds: float, connections: int, workers: int, hall: str, as
     """What a sale is: most look at the map, some hold, some ask for what they hold."""
     with report.steps(4) as shown:
         async with grounds.opened(workers=workers) as ground:
-            guests = await _prepare(ground, hall, shown)
-            sale = await ground.put_on_sale()
-            asks = _asks(ground, sale, guests)
+            guests = await prepare(ground, hall, shown)
+            sale = await opened_sale(ground)
+            asks = asks_for(ground, sale, guests)
             lines = []
             for number, ask in enumerate(itertools.islice(asks, round(SEATS_SHARE_MAX * len(sale.seat_ids)))):
                 token = ask.rsplit(" ", 1)[1]
@@ -230,7 +230,7 @@ async def expiry(*, holds: int, rounds: int, as_json: bool) -> None:
     bares: list[float] = []
     with report.steps(3 + 2 * rounds) as shown:
         async with grounds.opened() as ground:
-            await _prepare(ground, "arena-20k", shown, guests=1)
+            await prepare(ground, "arena-20k", shown, guests=1)
             bare = await anchors.prepare(ground)
             ground.freeze("worker")
             shown.done()
@@ -256,7 +256,7 @@ async def expiry(*, holds: int, rounds: int, as_json: bool) -> None:
     )
 
 
-async def _prepare(ground: Ground, hall: str, shown: report.Steps, *, guests: int = GUESTS) -> list[str]:
+async def prepare(ground: Ground, hall: str, shown: report.Steps, *, guests: int = GUESTS) -> list[str]:
     shown.begin(f"hall {hall}")
     await ground.make_hall(hall)
     shown.done()
@@ -269,16 +269,25 @@ async def _prepare(ground: Ground, hall: str, shown: report.Steps, *, guests: in
 
 async def _warm_up(ground: Ground, guests: list[str], connections: int) -> None:
     """Connections made, statements prepared, pages read: what a server has behind it after its first second."""
-    await _one_sale(ground, await ground.put_on_sale(), guests, connections, 2)
+    await _one_sale(ground, await opened_sale(ground), guests, connections, 2)
+
+
+async def opened_sale(ground: Ground) -> Sale:
+    """An event on sale at which somebody has looked: nobody can ask for a seat before that."""
+    sale = await ground.put_on_sale()
+    told = await openloop.burst(ground.address, [f"GET /api/events/{sale.event_id}/seatmap nobody"])
+    if told["statuses"] != {"200": 1}:
+        raise BenchRefused(f"the map could not be looked at: {told['statuses']}")
+    return sale
 
 
 async def _one_run(ground: Ground, guests: list[str], connections: int, seconds: float) -> Told:
-    return await _one_sale(ground, await ground.put_on_sale(), guests, connections, seconds)
+    return await _one_sale(ground, await opened_sale(ground), guests, connections, seconds)
 
 
 async def _one_sale(ground: Ground, sale: Sale, guests: list[str], connections: int, seconds: float) -> Told:
     """Distinct seats in random order, until the time is up; the record is asked whether it was so."""
-    lines = list(_asks(ground, sale, guests))
+    lines = list(asks_for(ground, sale, guests))
     told = await closed.run(ground, lines, connections=connections, seconds=seconds)
     if told.requests >= len(lines):
         raise BenchRefused("the hall was sold out before the time was up: take a larger one")
@@ -291,7 +300,7 @@ async def _one_sale(ground: Ground, sale: Sale, guests: list[str], connections: 
     return told
 
 
-def _asks(ground: Ground, sale: Sale, guests: list[str]) -> Iterator[str]:
+def asks_for(ground: Ground, sale: Sale, guests: list[str]) -> Iterator[str]:
     """An ask for each seat. Guests come in groups; each of a group asks for a few seats, then the next group comes.
 
     Nobody may have more than ten in five minutes, and nobody asks for a second while the first is on its way.

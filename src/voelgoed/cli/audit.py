@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
+from msgspec import structs
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -82,7 +83,7 @@ def show(facts: Sequence[RecordedFact], *, as_json: bool) -> None:
 
 def _plain(fact: RecordedFact) -> dict[str, object]:
     """A fact as JSON says it; the keys of the API, with the place in the journal's order."""
-    told = asdict(fact)
+    told = structs.asdict(fact) | {"origin": asdict(fact.origin) if fact.origin else None}
     del told["origin_id"]
     return told | {"recorded_at": fact.recorded_at.astimezone(UTC).isoformat().replace("+00:00", "Z")}
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from voelgoed.bench import halls, selling
+from voelgoed.bench import fanout as watching, halls, selling
 from voelgoed.cli.arguments import AsJson, settings_for
 from voelgoed.wiring import run_to_end
 
@@ -107,3 +107,18 @@ def expiry(
     """Lapsed holds tidied away a second, beside a bare statement that does the same."""
     settings_for("bench", log_level="warning")
     run_to_end(selling.expiry(holds=holds, rounds=rounds, as_json=as_json))
+
+
+@bench.command("fanout")
+def fanout(
+    viewers: Annotated[int, typer.Option(min=1, max=20_000, help="How many look.")] = 1_000,
+    crowd: Annotated[int, typer.Option(min=1, max=20_000, help="How many look afterwards.")] = 5_000,
+    per_s: Annotated[float, typer.Option(min=1, max=10_000, help="Holds a second.")] = 200,
+    seconds: Seconds = 10,
+    hall: Hall = "arena-20k",
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """How soon a hold is seen by everybody who looks at the live map."""
+    settings_for("bench", log_level="warning")
+    run_to_end(watching.fanout(viewers=viewers, crowd=crowd, per_s=per_s, seconds=seconds, hall=hall, as_json=as_json))

@@ -21,7 +21,7 @@ from voelgoed.accounts.usecases import find_organization
 from voelgoed.cache import Cache, Load
 from voelgoed.db import Database
 from voelgoed.events import rules, store
-from voelgoed.events.model import Change, Detail, Event, Summary
+from voelgoed.events.model import Change, Detail, Event, Status, Summary
 from voelgoed.events.refusals import EventNotFound, VenueNotFound
 from voelgoed.ids import OrganizationId
 from voelgoed.paging import Page
@@ -125,6 +125,14 @@ class Catalogue:
                 raise
             return call.organization_id
         return place.organization_id
+
+    async def status_now(self, organization_id: OrganizationId, event_id: UUID) -> str:
+        """What an event is at this moment, past everything that is cached; not there when nobody may see it."""
+        async with self._db.transaction(organization_id) as conn:
+            found = await store.get_event(conn, organization_id, event_id)
+        if found is None or found.status is Status.DRAFT:
+            raise EventNotFound
+        return found.status.value
 
     async def find(self, organization_id: OrganizationId, slug: str) -> Detail:
         """One event that everybody may see, by its address."""

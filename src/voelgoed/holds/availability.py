@@ -27,7 +27,6 @@ from voelgoed.holds.model import Ask, Hold, HoldStatus, Outcome, SeatName, SeatS
 from voelgoed.holds.occupancy import Occupancy, occupancy_of
 from voelgoed.holds.projection import Projection
 from voelgoed.ids import OrganizationId
-from voelgoed.seating.model import SeatId, ZoneId
 from voelgoed.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -195,22 +194,19 @@ class Availability:
             return Verdict(outcome=Outcome.SEAT_HELD, until=until, state="held")
         return Verdict(outcome=Outcome.SEAT_NOT_AVAILABLE, state=STATUSES[status].value)
 
-    def learn(self, ask: Ask, verdicts: Sequence[Verdict]) -> None:
-        """What PostgreSQL has just said: given holds and those in the way, at once and before anybody tells it."""
-        changes = []
-        for item, said in zip(ask.items, verdicts, strict=True):
-            if item.seat_id is None or said.version is None:
-                continue
-            if said.outcome is Outcome.CREATED and said.until:
-                changes.append(_held_change(item.seat_id, said.version, said.hold_id, ask.user_id, said.until))
-            elif said.outcome is Outcome.SEAT_HELD and said.until:
-                changes.append(_held_change(item.seat_id, said.version, None, said.holder, said.until))
-            elif said.outcome is Outcome.SEAT_NOT_AVAILABLE and said.state in CODES:
-                changes.append(SeatChange(seat_id=item.seat_id, version=said.version, status=CODES[said.state]))
-        if ask.event_id in self._maps or ask.event_id in self._loading:
-            self.take(ask.event_id, changes, ())
+    def learn(self, asks: Sequence[Ask], verdicts: Sequence[Sequence[Verdict]]) -> None:
+        """What PostgreSQL has just said of an event: given holds and those in the way, before anybody tells it."""
+        changes = [
+            change
+            for ask, told in zip(asks, verdicts, strict=True)
+            for item, said in zip(ask.items, told, strict=True)
+            if item.seat_id is not None and (change := _learned(item.seat_id, ask.user_id, said)) is not None
+        ]
+        organization_id, event_id = asks[0].organization_id, asks[0].event_id
+        if event_id in self._maps or event_id in self._loading:
+            self.take(event_id, changes, ())
         elif changes:  # somebody sells here: whoever comes next shall be refused without a word to PostgreSQL
-            self.prefetch(ask.organization_id, ask.event_id)
+            self.prefetch(organization_id, event_id)
 
     def given(self, ask: Ask, verdicts: Sequence[Verdict]) -> list[tuple[Hold, SeatName | None]] | None:
         """Holds that were just given, with what their seats are called, without asking for them again.
@@ -220,31 +216,31 @@ class Availability:
         found = self._maps.get(ask.event_id)
         if found is None or found.organization_id != ask.organization_id:
             return None
-        now_ms = found.database_ms(self._clock())
-        now = datetime.fromtimestamp(now_ms / 1_000, UTC)
+        now = found.database_now(self._clock())
         holds: list[tuple[Hold, SeatName | None]] = []
         for item, said in zip(ask.items, verdicts, strict=True):
-            ordinal = found.ordinal_of(item.seat_id) if item.seat_id else None
-            if said.outcome is not Outcome.CREATED or said.until is None or said.hold_id is None:
+            seat_id, until = item.seat_id, said.until
+            ordinal = found.ordinal_of(seat_id) if seat_id else None
+            if said.outcome is not Outcome.CREATED or until is None or said.hold_id is None:
                 return None
-            if item.seat_id and (ordinal is None or ordinal >= len(found.names)):
+            if seat_id and (ordinal is None or ordinal >= len(found.names)):
                 return None
-            minutes = round((said.until - now).total_seconds() / 60)  # whole ones, from when it was given
+            minutes = round((until - now).total_seconds() / 60)  # whole ones, from when it was given
             zone_id = item.zone_id if ordinal is None else found.zone_id(ordinal)
             assert zone_id is not None
             hold = Hold(
                 id=said.hold_id,
                 organization_id=ask.organization_id,
                 event_id=ask.event_id,
-                zone_id=ZoneId(zone_id),
-                seat_id=SeatId(item.seat_id) if item.seat_id else None,
+                zone_id=zone_id,
+                seat_id=seat_id,
                 user_id=ask.user_id,
                 quantity=item.quantity,
                 source=ask.source,
                 cart_token=ask.cart_token,
-                created_at=said.until - timedelta(minutes=minutes),
-                initial_expires_at=said.until,
-                expires_at=said.until,
+                created_at=until - timedelta(minutes=minutes),
+                initial_expires_at=until,
+                expires_at=until,
                 extended_count=0,
                 status=HoldStatus.ACTIVE,
                 ended_at=None,
@@ -298,10 +294,13 @@ class Availability:
         if event_id not in self._loading and len(self._loading) < LOADS_WAITING_MAX:
             self._start(organization_id, event_id)
 
-    def watch(self, watch: Watch) -> Callable[[], None]:
-        """Be told of changes, until the function that this returns is called."""
+    def watch(self, watch: Watch) -> None:
+        """Be told of changes."""
         self._watches.add(watch)
-        return lambda: self._watches.discard(watch)
+
+    def unwatch(self, watch: Watch) -> None:
+        """Be told no more."""
+        self._watches.discard(watch)
 
     def pin(self, event_id: UUID) -> Callable[[], None]:
         """Keep the map of an event while somebody looks at it, until the function that this returns is called."""
@@ -442,6 +441,19 @@ class Availability:
 def occupancy_now(found: HotMap) -> Occupancy:
     """How full an event is, by its map."""
     return occupancy_of(found.event_id, found.epoch, found.map_version, found.zones, datetime.now(UTC))
+
+
+def _learned(seat_id: UUID, user_id: UUID, said: Verdict) -> SeatChange | None:
+    """What was said to one item, as news of its seat."""
+    if said.version is None:
+        return None
+    if said.outcome is Outcome.CREATED and said.until:
+        return _held_change(seat_id, said.version, said.hold_id, user_id, said.until)
+    if said.outcome is Outcome.SEAT_HELD and said.until:
+        return _held_change(seat_id, said.version, None, said.holder, said.until)
+    if said.outcome is Outcome.SEAT_NOT_AVAILABLE and said.state in CODES:
+        return SeatChange(seat_id=seat_id, version=said.version, status=CODES[said.state])
+    return None
 
 
 def _held_change(

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+import msgspec
 import structlog
 
 from voelgoed.accounts.idempotency import IdempotencyKeyReused, Once
@@ -81,8 +82,7 @@ NOT_EXTENDED: Final[Mapping[str, type[DomainError]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(msgspec.Struct, frozen=True, kw_only=True):
     """A hold as its owner sees it."""
 
     hold: Hold
@@ -263,7 +263,7 @@ async def _reserve(
     cart_token: str | None,
     once: Once | None,
 ) -> list[Held]:
-    user_id = _holder(call)
+    user_id, origin = _holder(call), call.origin
     began = time.perf_counter()
     ask = Ask(
         organization_id=call.organization_id,
@@ -275,8 +275,8 @@ async def _reserve(
         cart_token=cart_token or cart_of(user_id, event_id),
         source=source,
         request_id=call.request_id,
-        origin=call.origin,
-        ip=call.origin.ip,
+        origin=origin,
+        ip=origin.ip,
         key=once.key if once else None,
         fingerprint=once.fingerprint if once else None,
     )
@@ -291,7 +291,7 @@ async def _reserve(
     except Exception:
         metrics.hold_asks("error").inc()
         raise
-    metrics.HOLD_SECONDS.observe(time.perf_counter() - began)
+    metrics.observe(metrics.HOLD_SECONDS, time.perf_counter() - began)
     if not all(verdict.outcome in GRANTED for verdict in verdicts):
         raise _refusal(items, verdicts)
     try:
@@ -323,9 +323,10 @@ def _refusal(items: Sequence[Item], verdicts: Sequence[Verdict]) -> DomainError:
 
 
 async def _held(lanes: Lanes, db: Database, ask: Ask, verdicts: Sequence[Verdict]) -> list[Held]:
-    given = lanes.given(ask, verdicts)
+    given = await lanes.given(ask, verdicts)
     if given is None:
-        return await _read_held(db, ask, verdicts)
+        with lanes.reading():
+            return await _read_held(db, ask, verdicts)
     return [Held(hold=hold, name=name, is_new=True) for hold, name in given]
 
 

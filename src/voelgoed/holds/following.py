@@ -23,7 +23,7 @@ from voelgoed.holds import occupancy, store
 from voelgoed.holds.availability import Availability, occupancy_now
 from voelgoed.holds.hotmap import AVAILABLE, BLOCKED, CODES, HELD, SOLD, HotMap, SeatChange, ZoneChange, milliseconds
 from voelgoed.holds.projection import Projection
-from voelgoed.ids import OrganizationId, new_id
+from voelgoed.ids import OrganizationId, new_id, read_id
 from voelgoed.journal import reader
 from voelgoed.journal.model import Position, RecordedFact
 from voelgoed.loop import Loop
@@ -170,7 +170,7 @@ def _zone_change(fact: RecordedFact) -> ZoneChange:
     data: Mapping[str, Any] = fact.data
     is_held = STATUS_AFTER[fact.kind] == HELD
     return ZoneChange(
-        zone_id=UUID(data["zone_id"]),
+        zone_id=read_id(data["zone_id"]),
         version=fact.version or 0,
         held=data["zone_held"],
         sold=data["zone_sold"],
@@ -494,7 +494,7 @@ def _totals(found: HotMap) -> Totals:
 
 
 def _uuid(value: object) -> UUID | None:
-    return UUID(str(value)) if value else None
+    return read_id(str(value)) if value else None
 
 
 def _milliseconds(value: object) -> int | None:

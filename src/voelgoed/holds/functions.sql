@@ -1192,10 +1192,13 @@ begin
              and h.status = 'active' and h.expires_at <= (select lapse_clock(clock_timestamp()))
            order by h.expires_at
            limit p_limit) as l;
+  -- A seat has the end of its hold, and whoever changes either locks the seat first: what was extended or ended since it
+  -- was picked is passed over here.
   select array_agg(l.hold_id) into of_seats
     from (select s.hold_id
             from event_seats s
            where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (due)
+             and s.status = 'held' and s.held_until <= (select lapse_clock(clock_timestamp()))
            order by s.ordinal
              for no key update skip locked) as l;
   if exists (select from event_zones z
@@ -1215,21 +1218,16 @@ begin
                            where h.organization_id = p_organization and h.id = any (by_number))
       order by z.zone_id
         for no key update;
+    -- These were picked as they were locked; but one that was locked a moment ago may have been extended before that.
+    select array_agg(h.id) into by_number
+      from unnest(by_number) as picked (id)
+     cross join lateral (select * from seat_holds where organization_id = p_organization and id = picked.id offset 0) as h
+     where h.status = 'active' and h.expires_at <= (select lapse_clock(clock_timestamp()));
   end if;
-  -- What was picked may have been extended or ended before it was locked: look again, now that nobody else can. By the ids
-  -- and nothing else: whoever plans this by the time walks everything that has lapsed for each of them.
-  select array_agg(h.id) into of_seats
-    from unnest(of_seats || by_number) as picked (id)
-   cross join lateral (select * from seat_holds where organization_id = p_organization and id = picked.id offset 0) as h
-    left join lateral (select hold_id from event_seats
-                        where organization_id = p_organization and event_id = p_event and seat_id = h.seat_id offset 0) as s
-      on true
-   where h.status = 'active' and h.expires_at <= (select lapse_clock(clock_timestamp()))
-     and (h.seat_id is null or s.hold_id = h.id);
-  if of_seats is null then
+  if of_seats is null and by_number is null then
     return 0;
   end if;
-  return hold_lapse(p_organization, p_event, of_seats, null, clock_timestamp());
+  return hold_lapse(p_organization, p_event, of_seats || by_number, null, clock_timestamp());
 end
 $$;
 

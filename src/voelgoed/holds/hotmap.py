@@ -10,7 +10,7 @@ import sys
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -27,6 +27,8 @@ CODES: Final = {status.value: code for code, status in enumerate(STATUSES)}
 CONFIRMED_FOR_S: Final = 1.0
 """How long PostgreSQL's word about a seat is enough to refuse others without asking it again."""
 CONFIRMED_KEPT_MAX: Final = 20_000
+SHOWN_MS: Final = 5
+"""How long the time that was worked out is good enough for an answer that counts in seconds."""
 HOLDER_BYTES: Final = 400
 """What a holder takes in memory, about: an entry, two ids, a number."""
 NO_SEAT: Final = -1
@@ -184,6 +186,7 @@ class HotMap:
         self._confirmed: dict[int, float] = {}
         self._encoded: tuple[int, str] | None = None
         self._ahead_ms = found.now_ms - read_at * 1_000
+        self._shown = found.now_ms, datetime.fromtimestamp(found.now_ms / 1_000, UTC)
         self.map_version = sum(self.versions) + sum(zone.version for zone in self.zones)
         self._count_seats(found.ranges)
 
@@ -215,6 +218,13 @@ class HotMap:
     def database_ms(self, now: float) -> int:
         """What PostgreSQL's clock shows, as far as the last load tells."""
         return int(now * 1_000 + self._ahead_ms)
+
+    def database_now(self, now: float) -> datetime:
+        """The same as a moment; asked for again and again within a batch, so what was said is good for a while."""
+        shown = self.database_ms(now)
+        if not 0 <= shown - self._shown[0] < SHOWN_MS:
+            self._shown = shown, datetime.fromtimestamp(shown / 1_000, UTC)
+        return self._shown[1]
 
     def take_seat(self, change: SeatChange, now: float) -> int | None:
         """Let a seat become what it is; its ordinal when that is news. Known or new, it is confirmed as of then."""

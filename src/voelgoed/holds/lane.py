@@ -1,15 +1,17 @@
 """Lanes: how asks for holds come to PostgreSQL. Those that arrive while one batch commits form the next.
 
 Each event has a lane in each process. A lane has its asks in the order of arrival and at most two batches under way,
-of which at most one asks for places by number: it may wait for its zones, and must not keep the seats waiting.
+one while other events sell as well: a crowd at one must not have every processor. At most one of them asks for places
+by number: it may wait for its zones, and must not keep the seats waiting.
 Lanes that have something to do stand in a ring, and each turn takes one batch to one of few connections. So a hot event
 fills its batches and leaves the others their turns. Nothing is waited for: an ask that comes alone goes at once.
 """
 
 import asyncio
+import contextlib
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -33,10 +35,16 @@ log = structlog.get_logger(__name__)
 CONNECTIONS: Final = 4
 ITEMS_PER_BATCH: Final = 256
 BATCHES_PER_LANE: Final = 2
+COMPANY_S: Final = 1.0
+"""How long an event that was asked for counts as one that sells."""
 ASKS_PER_LANE_MAX: Final = 2_000
 ASKS_MAX: Final = 10_000
+CROWD: Final = 2_000
+"""Half a second's work: who is beyond it is refused before anything else is done for them."""
 DEADLINE_S: Final = 3.0
 SAID_AT_ONCE: Final = 8
+SLOW_TURN_S: Final = 0.01
+READ_AT_ONCE: Final = 2
 ROUNDS_MAX: Final = 3
 ROUND_WAIT_S: Final = 0.1
 """Three rounds of this for a seat at which somebody is; then it is theirs."""
@@ -62,39 +70,30 @@ Name = tuple[OrganizationId, UUID]
 """Of a lane: whose, and which event. Anybody may ask for any id, so the event alone is not enough."""
 
 
-@dataclass(slots=True, eq=False)
 class _Waiting:
     """An ask on its way."""
 
-    ask: Ask
-    answer: asyncio.Future[list[Verdict]]
-    since: float
-    rounds: int = 0
-    is_taken: bool = False
+    __slots__ = ("answer", "ask", "claims", "is_by_number", "is_taken", "rounds", "seat", "since")
 
-    @property
-    def seat(self) -> UUID | None:
+    def __init__(self, ask: Ask, answer: asyncio.Future[list[Verdict]], since: float) -> None:
+        self.ask, self.answer, self.since = ask, answer, since
+        self.rounds = 0
+        self.is_taken = False
+        items = ask.items
+        self.seat = items[0].seat_id if len(items) == 1 else None
         """The one seat it asks for, if it is one."""
-        return self.ask.items[0].seat_id if len(self.ask.items) == 1 else None
-
-    @property
-    def is_by_number(self) -> bool:
+        self.is_by_number = self.seat is None and any(item.zone_id for item in items)
         """Whether it asks for places of a zone, and so locks zones."""
-        return any(item.zone_id for item in self.ask.items)
-
-    @property
-    def claims(self) -> set[object]:
+        self.claims: set[object] = {self.seat} if self.seat else {item.seat_id for item in items if item.seat_id}
         """What no two asks under way may have in common: seats, somebody's key for one effect, whoever has a limit.
 
         What somebody is refused must not count against what they ask next, and in PostgreSQL they would wait for
         themselves with everybody who goes with them.
         """
-        claims: set[object] = {item.seat_id for item in self.ask.items if item.seat_id}
-        if self.ask.key:
-            claims.add((self.ask.user_id, self.ask.key))
-        if not self.ask.is_staff:
-            claims.add(self.ask.user_id)
-        return claims
+        if ask.key:
+            self.claims.add((ask.user_id, ask.key))
+        if not ask.is_staff:
+            self.claims.add(ask.user_id)
 
     def say(self, verdicts: list[Verdict]) -> None:
         if not self.answer.done():
@@ -170,7 +169,13 @@ class Lanes:
         self._ring: deque[tuple[Name, _Lane]] = deque()
         self._free = CONNECTIONS
         self._waiting = 0
+        self._due: deque[_Waiting] = deque()  # the same wait for all, so the first of them is the next to be late
+        self._late: asyncio.TimerHandle | None = None
         self._aside = 0
+        self._read_now = 0
+        self._said_at_once = SAID_AT_ONCE
+        self._asked_last: Name | None = None
+        self._company_at = float("-inf")
         self._running: set[asyncio.Task[None]] = set()
         self._is_pumping = False
         self._is_closing = False
@@ -196,6 +201,11 @@ class Lanes:
         self._failures.note(ask, verdicts)
         return verdicts
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many wait that whoever comes now is better told to come again."""
+        return self._waiting >= CROWD
+
     async def _answer(self, ask: Ask) -> list[Verdict]:
         name = _name(ask)
         lane = self._lanes.get(name)
@@ -206,20 +216,57 @@ class Lanes:
             lane = self._lanes[name] = _Lane()
         loop = asyncio.get_running_loop()
         one = _Waiting(ask, loop.create_future(), time.monotonic())
+        if name != self._asked_last:
+            if self._asked_last is not None:
+                self._company_at = one.since
+            self._asked_last = name
         self._waiting += 1
         lane.queue.append(one)
         if lane.may_go(one):  # otherwise its turn comes when the batch ends that is in its way
             self._ready(name, lane)
-        late = loop.call_later(DEADLINE_S, one.give_up)
+        self._watch(loop, one)
         try:
             return await one.answer  # whoever is cancelled here cancels the answer, and nothing else
         finally:
-            late.cancel()
             self._waiting -= 1
 
-    def given(self, ask: Ask, verdicts: Sequence[Verdict]) -> list[tuple[Hold, SeatName | None]] | None:
-        """Holds that were just given, as far as they need not be read again."""
-        return self._availability.given(ask, verdicts)
+    def _watch(self, loop: asyncio.AbstractEventLoop, one: _Waiting) -> None:
+        """Nobody waits for ever: one timer for all who wait, those who were answered need none."""
+        while self._due and self._due[0].answer.done():
+            self._due.popleft()
+        self._due.append(one)
+        if self._late is None:
+            self._late = loop.call_later(DEADLINE_S, self._give_up)
+
+    def _give_up(self) -> None:
+        now = time.monotonic()
+        while self._due and (self._due[0].answer.done() or now - self._due[0].since >= DEADLINE_S):
+            self._due.popleft().give_up()
+        self._late = None
+        if self._due:
+            wait = self._due[0].since + DEADLINE_S - now
+            self._late = asyncio.get_running_loop().call_later(wait, self._give_up)
+
+    async def given(self, ask: Ask, verdicts: Sequence[Verdict]) -> list[tuple[Hold, SeatName | None]] | None:
+        """Holds that were just given, as far as they need not be read again.
+
+        A crowd at an event that this process does not know yet waits for its map; the first few read for themselves.
+        """
+        given = self._availability.given(ask, verdicts)
+        if given is None and self._read_now >= READ_AT_ONCE and all(one.outcome is Outcome.CREATED for one in verdicts):
+            with contextlib.suppress(DomainError):  # then it is read like the first ones
+                await self._availability.load(ask.organization_id, ask.event_id)
+                given = self._availability.given(ask, verdicts)
+        return given
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Somebody reads holds that were just given."""
+        self._read_now += 1
+        try:
+            yield
+        finally:
+            self._read_now -= 1
 
     def doubt(self, event_id: UUID, seat_ids: Iterable[UUID]) -> None:
         """Something was done to seats past the lanes: whoever asks for one asks PostgreSQL."""
@@ -237,7 +284,7 @@ class Lanes:
 
     def _ready(self, name: Name, lane: _Lane) -> None:
         """Put a lane into the ring if it can go; everybody of this turn of the loop goes together."""
-        if lane.queue and lane.under_way < BATCHES_PER_LANE and not lane.is_in_ring:
+        if lane.queue and lane.under_way < self._batches_most() and not lane.is_in_ring:
             lane.is_in_ring = True
             self._ring.append((name, lane))
         if not self._is_pumping:
@@ -258,9 +305,13 @@ class Lanes:
             task = asyncio.create_task(self._run(name, lane, batch))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
-            if lane.queue and lane.under_way < BATCHES_PER_LANE:
+            if lane.queue and lane.under_way < self._batches_most():
                 lane.is_in_ring = True
                 self._ring.append((name, lane))
+
+    def _batches_most(self) -> int:
+        """How many batches a lane may have under way: fewer while another event sells, too."""
+        return 1 if time.monotonic() - self._company_at < COMPANY_S else BATCHES_PER_LANE
 
     def _drop(self, name: Name, lane: _Lane) -> None:
         """A lane with nothing in it knows nothing: forget it."""
@@ -302,16 +353,33 @@ class Lanes:
             return
         metrics.LANE_BATCH_ASKS.observe(len(batch))
         metrics.LANE_BATCH_SECONDS.observe(time.perf_counter() - began)
-        for number, (one, said) in enumerate(zip(batch, verdicts, strict=True), 1):
-            self._said(lane, one, said)
-            if number % SAID_AT_ONCE == 0:  # whoever is answered goes on at once: another event's turn comes in between
-                await asyncio.sleep(0)
+        self._availability.learn([one.ask for one in batch], verdicts)
         _refuse_followers(lane.queue, zip(batch, verdicts, strict=True))
+        left = self._said_at_once
+        for one, said in zip(batch, verdicts, strict=True):
+            if not left:
+                await self._give_way()
+                left = self._said_at_once
+            self._said(lane, one, said)
+            left -= 1
+
+    async def _give_way(self) -> None:
+        """Whoever was answered goes on at once, and another event's turn comes in between.
+
+        When such a turn takes long there is no way to give: the whole process is busy, and those who wait for their
+        answer would wait for as many turns as there are parts of the batch.
+        """
+        began = time.perf_counter()
+        await asyncio.sleep(0)
+        is_slow = time.perf_counter() - began > SLOW_TURN_S
+        most = ITEMS_PER_BATCH if is_slow else SAID_AT_ONCE
+        self._said_at_once = min(most, 2 * self._said_at_once) if is_slow else max(most, self._said_at_once // 2)
 
     async def _reserve(self, asks: Sequence[Ask]) -> list[list[Verdict]]:
         """One call, with where the asks came from as far as that stands nowhere yet."""
-        new = origins.unwritten(asks[0].organization_id, (ask.origin for ask in asks))
-        verdicts = await store.reserve_batch(self._db.call, asks, new)
+        whence = origins.ids_today(asks[0].organization_id, [ask.origin for ask in asks])
+        new = origins.unwritten(whence, [ask.origin for ask in asks])
+        verdicts = await store.reserve_batch(self._db.call, asks, whence, new)
         origins.written(new)
         _log_created(asks, verdicts)
         return verdicts
@@ -335,6 +403,7 @@ class Lanes:
                 one.fail(failed)
                 return
             else:
+                self._availability.learn([one.ask], verdicts)
                 self._said(lane, one, verdicts[0])
                 _refuse_followers(lane.queue, [(one, verdicts[0])])
                 return
@@ -343,7 +412,6 @@ class Lanes:
         if any(verdict.outcome is Outcome.BUSY for verdict in said):
             self._put_off(lane, one, said)
         else:
-            self._availability.learn(one.ask, said)
             one.say(said)
 
     def _put_off(self, lane: _Lane, one: _Waiting, said: list[Verdict]) -> None:
@@ -446,7 +514,7 @@ class Failures:
     def note(self, ask: Ask, verdicts: Sequence[Verdict]) -> None:
         """Count an ask by what was said to it, and remember it when that was a refusal."""
         refused = next((verdict.outcome for verdict in verdicts if verdict.outcome not in GRANTED), None)
-        metrics.hold_asks(refused or verdicts[0].outcome).inc()
+        metrics.count(metrics.hold_asks(refused or verdicts[0].outcome))
         if refused is not None:
             self.keep(ask, refused)
 

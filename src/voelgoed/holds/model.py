@@ -136,8 +136,8 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     id: UUID
     organization_id: OrganizationId
     event_id: UUID
-    zone_id: ZoneId
-    seat_id: SeatId | None
+    zone_id: UUID
+    seat_id: UUID | None
     user_id: UUID
     quantity: int
     source: str

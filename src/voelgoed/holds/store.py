@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 from uuid import UUID
 
 import asyncpg
@@ -37,6 +38,8 @@ from voelgoed.seating.overlay import PlaceKind, ZoneView
 Q = load_queries(Path(__file__).with_name("queries.sql"))
 Caller = Callable[..., Awaitable[list[asyncpg.Record]]]
 """How a function of the registry is called: one statement that is a transaction by itself."""
+T = TypeVar("T")
+OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 NOBODY = Counts(available=0, held=0, sold=0, blocked=0)
 
 
@@ -156,12 +159,16 @@ async def has_history(conn: Conn, organization_id: OrganizationId, event_id: UUI
 
 
 async def reserve_batch(
-    call: Caller, batch: Sequence[Ask], new_origins: Mapping[UUID, Origin] = MappingProxyType({})
+    call: Caller,
+    batch: Sequence[Ask],
+    whence: Sequence[UUID] | None = None,
+    new_origins: Mapping[UUID, Origin] = MappingProxyType({}),
 ) -> list[list[Verdict]]:
     """Ask for holds of one event in one call; verdicts in the order of the asks and their items.
 
-    `new_origins` is where asks came from as far as it stands nowhere yet; it is written in the same call.
+    `whence` is where each ask came from, `new_origins` as far as that stands nowhere yet: written in the same call.
     """
+    whence = whence or origins.ids_today(batch[0].organization_id, [ask.origin for ask in batch])
     rows = [(number, ask, item) for number, ask in enumerate(batch) for item in ask.items]
     first = batch[0]
     assert {(ask.organization_id, ask.event_id) for ask in batch} == {(first.organization_id, first.event_id)}
@@ -170,19 +177,19 @@ async def reserve_batch(
         first.event_id,
         [number for number, _, _ in rows],
         [item.seat_id for _, _, item in rows],
-        [item.zone_id for _, _, item in rows],
+        _unless_empty([item.zone_id for _, _, item in rows]),
         [item.quantity for _, _, item in rows],
         [ask.user_id for _, ask, _ in rows],
         [item.hold_id for _, _, item in rows],
         [ask.request_id for _, ask, _ in rows],
-        [origins.id_today(ask.organization_id, ask.origin) for _, ask, _ in rows],
+        [whence[number] for number, _, _ in rows],
         [ask.ip for _, ask, _ in rows],
         [ask.cart_token for _, ask, _ in rows],
         [ask.source for _, ask, _ in rows],
         [ask.role for _, ask, _ in rows],
         [ask.is_staff for _, ask, _ in rows],
-        [ask.key for _, ask, _ in rows],
-        [ask.fingerprint for _, ask, _ in rows],
+        _unless_empty([ask.key for _, ask, _ in rows]),
+        _unless_empty([ask.fingerprint for _, ask, _ in rows]),
         list(new_origins),
         [origin.session_id for origin in new_origins.values()],
         [origin.ip for origin in new_origins.values()],
@@ -193,7 +200,7 @@ async def reserve_batch(
     for item, verdict, hold_id, until, version, state, holder in sorted(found, key=itemgetter(0)):
         number = rows[item - 1][0]
         said = Verdict(
-            outcome=Outcome(verdict), hold_id=hold_id, until=until, version=version, state=state, holder=holder
+            outcome=OUTCOMES[verdict], hold_id=hold_id, until=until, version=version, state=state, holder=holder
         )
         verdicts[number].append(said)
     return verdicts
@@ -437,6 +444,11 @@ def _zone(row: asyncpg.Record, seats: Counts) -> OfferedZone:
     available = row["capacity"] - blocked - held - sold
     counts = Counts(available=available, held=held, sold=sold, blocked=blocked)
     return OfferedZone(zone_id=row["zone_id"], view=view, counts=counts)
+
+
+def _unless_empty(column: list[T | None]) -> list[T | None]:
+    """A column of nothing costs as much as any other, and an array that is too short means the same."""
+    return column if any(value is not None for value in column) else []
 
 
 def _json(value: object) -> str:

@@ -106,6 +106,8 @@ def _hot_operation(hot: HotRoute, schemas: dict[str, Any]) -> dict[str, Any]:
         title = hot.answers.__name__.replace("[", "_").replace("]", "_")
         schemas[title] = answer
         success["content"] = {"application/json": {"schema": {"$ref": REF.format(name=title)}}}
+    if hot.is_stream:
+        success["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
     operation: dict[str, Any] = {
         "tags": [hot.tag],
         "summary": hot.endpoint.__name__.replace("_", " ").capitalize(),

@@ -1,4 +1,4 @@
-"""What stands before every route, declared or hot: one ASGI middleware, one order.
+"""What stands before every route, declared or hot: one entrance, one order.
 
 Which route, who asks, may they, is it all there; then the route; then the same headers on every answer. So a hot route
 refuses exactly as a declared one does, and nothing is read or validated for somebody who may not ask.
@@ -7,24 +7,26 @@ refuses exactly as a declared one does, and nothing is read or validated for som
 import asyncio
 import hmac
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 import msgspec
 import structlog
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive
 
 from voelgoed.accounts import tokens
 from voelgoed.accounts.model import ANONYMOUS, Call
 from voelgoed.accounts.permissions import Action, require
-from voelgoed.errors import DomainError
+from voelgoed.errors import Busy, DomainError
 from voelgoed.http import problems
 from voelgoed.http.context import SCOPE_KEY, Context
+from voelgoed.http.exchange import ClientGone, Exchange, Pairs
 from voelgoed.http.guard import Match, RouteTable, Rule
 from voelgoed.http.problems import SAFE_METHODS, BodyTooLarge, BodyTooSlow, CsrfFailed, Problem
 from voelgoed.ids import new_id
-from voelgoed.telemetry import metrics
+from voelgoed.telemetry import log as logs, metrics
 from voelgoed.wiring import Services
 
 log = structlog.get_logger(__name__)
@@ -33,6 +35,9 @@ BODY_WAIT_S = 10.0
 GAUGE_EVERY_S = 0.1
 USER_AGENT_CHARS_MAX = 400
 UNMATCHED = "(none)"
+WHOLE_KEPT = 1_000
+RESERVING = ("/reserve", "/holds")
+EVENT_STREAM = (b"content-type", b"text/event-stream")
 EXPOSED_HEADERS = b"etag, retry-after, x-request-id"
 ALLOWED_HEADERS = b"authorization, content-type, idempotency-key, if-match, if-none-match, x-csrf-token, x-session"
 PREFLIGHT_S = b"600"
@@ -42,7 +47,6 @@ CONTENT_SECURITY_POLICY = (
     "font-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
 )
-Headers = Sequence[tuple[bytes, bytes]]
 
 
 def session_cookie_name(*, is_https: bool) -> str:
@@ -50,7 +54,7 @@ def session_cookie_name(*, is_https: bool) -> str:
     return "__Host-vg_session" if is_https else "vg_session"
 
 
-def security_headers(*, is_https: bool) -> Headers:
+def security_headers(*, is_https: bool) -> Pairs:
     """The same for every answer, so that none is forgotten."""
     headers = [
         (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
@@ -79,7 +83,7 @@ class Edge:
     ) -> None:
         settings = services.settings
         self._services, self._routes, self._declared, self._pages = services, routes, declared, pages
-        self._always = security_headers(is_https=settings.is_https)
+        self._always = _lines(security_headers(is_https=settings.is_https))
         self._cookie = session_cookie_name(is_https=settings.is_https).encode()
         self._origins = frozenset(origin.encode() for origin in settings.cors_origins)
         self._proxies = settings.trusted_proxies
@@ -98,25 +102,26 @@ class Edge:
     def close(self) -> None:
         self._on_close()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return  # there is nothing else here: what the routes need was opened before them
-        answer = Answer(scope, send, self._always, self._cors(scope))
+    async def serve(self, exchange: Exchange) -> None:
+        """Answer a request, whatever becomes of it."""
+        answer = Answer(exchange, self._always, self._cors(exchange))
         self._count_in_flight(1)
-        structlog.contextvars.bind_contextvars(request_id=str(answer.request_id))
+        logs.follow(answer.request_id)
         try:
-            await self._serve(scope, receive, answer)
+            if self._services.lanes.is_crowded and exchange.method == "POST" and exchange.path.endswith(RESERVING):
+                metrics.LANE_SHED.inc()
+                raise Busy  # noqa: TRY301 - before anybody is looked up: to refuse must cost less than to serve
+            await self._serve(exchange, answer)
         except DomainError as refused:
-            await answer.refuse(problems.of_domain(refused))
+            answer.refuse(problems.of_domain(refused))
         except msgspec.MsgspecError as wrong:
-            await answer.refuse(problems.of_decoding(wrong))
+            answer.refuse(problems.of_decoding(wrong))
         except ClientGone:
             pass
         except Exception:
             log.exception("request_failed", method=answer.method, route=answer.template)
-            await answer.refuse(problems.of_crash(answer.method))
+            answer.refuse(problems.of_crash(answer.method))
         finally:
-            structlog.contextvars.unbind_contextvars("request_id", "organization_id", "actor_id")
             self._count_in_flight(-1)
             answer.observe()
 
@@ -128,43 +133,48 @@ class Edge:
             self._gauge_at = now + GAUGE_EVERY_S
             metrics.HTTP_IN_FLIGHT.set(self.in_flight_count)
 
-    async def _serve(self, scope: Scope, receive: Receive, answer: "Answer") -> None:
+    async def _serve(self, exchange: Exchange, answer: "Answer") -> None:
         """Find the route, let it answer, or say why not."""
-        path: str = scope["path"]
-        if answer.is_preflight(scope):
-            await answer.send_preflight()
+        path = exchange.path
+        if answer.is_preflight():
+            answer.send_preflight()
             return
         # A HEAD is answered as its GET is, without the body.
         found = self._routes.find("GET" if answer.method == "HEAD" else answer.method, path)
         if found is None:
             if path == "/api" or path.startswith("/api/"):
                 raise problems.AddressUnknown
-            await self._pages(scope, receive, answer.pass_on)
+            await self._pages(exchange.scope(), exchange.receive, answer.pass_on)
             return
         if not isinstance(found, Match):
-            await answer.refuse(problems.wrong_method(found | ({"HEAD"} if "GET" in found else set())))
+            answer.refuse(problems.wrong_method(found | ({"HEAD"} if "GET" in found else set())))
             return
         answer.template = found.route.template
-        context = await self._admit(scope, receive, found, answer)
-        if found.route.hot:
-            await answer.send_whole(await found.route.hot(context))
-            return
-        scope[SCOPE_KEY] = context
+        context = await self._admit(exchange, found, answer)
         if answer.method == "HEAD" and found.route.rule.is_stream:  # it would never end, and send nothing
-            await answer.send_whole(Whole(200, b"", ((b"content-type", b"text/event-stream"),)))
+            answer.send_whole(Whole(200, b"", (EVENT_STREAM,)))
             return
+        if found.route.hot:
+            said = await found.route.hot(context)
+            if isinstance(said, Stream):
+                await said.run(exchange, answer.begin_stream)
+            else:
+                answer.send_whole(said)
+            return
+        scope = exchange.scope()
+        scope[SCOPE_KEY] = context
         if answer.method == "HEAD":
             scope["method"] = "GET"
-        await self._declared(scope, _replay(context.body, receive), answer.pass_on)
+        await self._declared(scope, _replay(context.body, exchange.receive), answer.pass_on)
 
-    async def _admit(self, scope: Scope, receive: Receive, found: Match, answer: "Answer") -> Context:
+    async def _admit(self, exchange: Exchange, found: Match, answer: "Answer") -> Context:
         """Who asks, may they, and is the request all there: in this order."""
-        headers = dict(scope["headers"])  # of a header sent twice the last counts, for everybody alike
+        headers = exchange.headers
         rule = found.route.rule
         token, is_cookie = _credential(headers, self._cookie)
         actor = (await self._services.sessions.find(token) if token else None) or ANONYMOUS
         if actor is not ANONYMOUS:
-            structlog.contextvars.bind_contextvars(organization_id=str(actor.organization_id), actor_id=str(actor.id))
+            logs.follow(answer.request_id, actor.organization_id, actor.id)
         require(actor, rule.action)
         csrf = tokens.csrf_token(token) if token and is_cookie and actor is not ANONYMOUS else None
         if csrf and answer.method not in SAFE_METHODS and rule.action is not Action.SIGN_IN:
@@ -176,23 +186,28 @@ class Edge:
             call=Call(
                 actor=actor,
                 request_id=answer.request_id,
-                ip=_client_ip(scope, headers, self._proxies),
+                ip=_client_ip(exchange.client, headers, self._proxies),
                 user_agent=headers.get(b"user-agent", b"").decode("latin-1")[:USER_AGENT_CHARS_MAX] or None,
             ),
             token=token,
             csrf_token=csrf,
             parameters=found.parameters,
-            body=b"" if answer.method in SAFE_METHODS else await self._body(headers, receive, rule),
+            body=b"" if answer.method in SAFE_METHODS else await self._body(exchange, rule),
             headers=headers,
         )
 
-    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive, rule: Rule) -> bytes:
+    async def _body(self, exchange: Exchange, rule: Rule) -> bytes:
         """The whole body; given up when the process closes first."""
+        here = exchange.whole_body()
+        if here is not None:
+            if len(here) > rule.body_bytes_max:
+                raise BodyTooLarge(bytes_max=rule.body_bytes_max)
+            return here
         task = asyncio.current_task()
         assert task is not None
         self._reading.add(task)
         try:
-            return await _read_body(headers, receive, rule)
+            return await _read_body(exchange, rule)
         except asyncio.CancelledError:
             if self._is_closing:
                 raise ClientGone from None
@@ -200,11 +215,11 @@ class Edge:
         finally:
             self._reading.discard(task)
 
-    def _cors(self, scope: Scope) -> Headers:
+    def _cors(self, exchange: Exchange) -> Pairs:
         """Which other site may read this answer: one that is listed, and by its exact name."""
         if not self._origins:
             return ()
-        origin = next((value for name, value in scope["headers"] if name == b"origin"), b"")
+        origin = exchange.headers.get(b"origin", b"")
         if origin not in self._origins:
             return ((b"vary", b"origin"),)
         return (
@@ -215,19 +230,17 @@ class Edge:
         )
 
 
-class ClientGone(Exception):
-    """Whoever asked has left; there is nobody to answer."""
-
-
 class Answer:
     """An answer on its way out: headers added once, the status remembered, a refusal sent only when nothing was yet."""
 
-    def __init__(self, scope: Scope, send: Send, always: Headers, cors: Headers) -> None:
+    __slots__ = ("_always", "_began", "_cors", "_exchange", "_is_api", "_status", "method", "request_id", "template")
+
+    def __init__(self, exchange: Exchange, always: bytes, cors: Pairs) -> None:
+        self._exchange, self._always, self._cors = exchange, always, cors
         self.request_id: UUID = new_id()
-        self.method: str = scope["method"]
+        self.method = exchange.method
         self.template = UNMATCHED
-        self._is_api = scope["path"].startswith("/api")
-        self._send, self._always, self._cors = send, always, cors
+        self._is_api = exchange.path.startswith("/api")
         self._status: int | None = None
         self._began = time.perf_counter()
 
@@ -235,44 +248,49 @@ class Answer:
         """Send what a route sends, with the headers that every answer has."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            message["headers"] = [*message.get("headers", ()), *self._headers(message.get("headers", ()))]
-        elif self.method == "HEAD":
-            message = {**message, "body": b""}
-        await self._send(message)
+            self._exchange.begin(message["status"], message.get("headers", ()), self._added(message.get("headers", ())))
+            return
+        await self._exchange.send(message)
 
-    async def send_whole(self, answer: "Whole") -> None:
+    def send_whole(self, answer: "Whole") -> None:
         """Send a hot route's answer."""
-        headers = [(b"content-length", b"%d" % len(answer.body)), *answer.headers]
-        if not any(name == b"content-type" for name, _ in answer.headers):
-            headers.append((b"content-type", b"application/json"))
-        await self.pass_on({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await self.pass_on({"type": "http.response.body", "body": answer.body})
+        if not self._exchange.is_open:
+            return
+        self._status = answer.status
+        lines = _whole_lines(tuple(answer.headers), is_api=self._is_api)
+        self._exchange.answer(answer.status, lines + self._always_added(), answer.body)
 
-    async def refuse(self, problem: Problem) -> None:
+    def begin_stream(self) -> None:
+        """Send the headers of an answer that goes on; what it says is written to the exchange."""
+        self._status = 200
+        given = (EVENT_STREAM, (b"x-accel-buffering", b"no"))
+        self._exchange.begin(200, given, self._added(given))
+
+    def refuse(self, problem: Problem) -> None:
         """Send a refusal, unless an answer has begun: then it can only be cut off, which the server does."""
         if self._status is not None:
             return
         if problem.status in (401, 403):
             log.info("request_refused", route=self.template, code=problem.code)
+        if problem.is_last:
+            self._exchange.keep_alive = False
         headers = [(name.encode(), value.encode()) for name, value in problem.headers.items()]
-        await self.send_whole(Whole(problem.status, problem.body(self.request_id), headers))
+        self.send_whole(Whole(problem.status, problem.body(self.request_id), headers))
 
-    def is_preflight(self, scope: Scope) -> bool:
+    def is_preflight(self) -> bool:
         """Whether a browser asks beforehand, on behalf of another site."""
-        return self.method == "OPTIONS" and any(
-            name == b"access-control-request-method" for name, _ in scope["headers"]
-        )
+        return self.method == "OPTIONS" and b"access-control-request-method" in self._exchange.headers
 
-    async def send_preflight(self) -> None:
+    def send_preflight(self) -> None:
         """Say what the other site may send; a site that is not listed is told nothing."""
-        allowed = [
+        allowed = (
             (b"access-control-allow-methods", b"GET, HEAD, POST, PUT, PATCH, DELETE"),
             (b"access-control-allow-headers", ALLOWED_HEADERS),
             (b"access-control-max-age", PREFLIGHT_S),
-        ]
+        )
+        self._status = 204
         is_listed = len(self._cors) > 1
-        await self.pass_on({"type": "http.response.start", "status": 204, "headers": allowed if is_listed else []})
-        await self.pass_on({"type": "http.response.body", "body": b""})
+        self._exchange.answer(204, _lines(allowed if is_listed else ()) + self._added(()), b"")
 
     def observe(self) -> None:
         """Count it. Who left without an answer counts as 499, as proxies do."""
@@ -283,11 +301,16 @@ class Answer:
             seconds=time.perf_counter() - self._began,
         )
 
-    def _headers(self, sent: Headers) -> Headers:
-        added = [(b"x-request-id", str(self.request_id).encode()), *self._always, *self._cors]
-        if self._is_api and not any(name == b"cache-control" for name, _ in sent):
-            added.append((b"cache-control", b"no-store"))
+    def _added(self, given: Iterable[tuple[bytes, bytes]]) -> bytes:
+        """What every answer has besides its own headers, as lines."""
+        added = self._always_added()
+        if self._is_api and not any(name == b"cache-control" for name, _ in given):
+            added += b"cache-control: no-store\r\n"
         return added
+
+    def _always_added(self) -> bytes:
+        added = b"x-request-id: %b\r\n%b" % (str(self.request_id).encode(), self._always)
+        return added + _lines(self._cors) if self._cors else added
 
 
 class Whole(msgspec.Struct, frozen=True):
@@ -295,7 +318,29 @@ class Whole(msgspec.Struct, frozen=True):
 
     status: int
     body: bytes
-    headers: Headers = ()
+    headers: Pairs = ()
+
+
+@lru_cache(WHOLE_KEPT)
+def _whole_lines(given: tuple[tuple[bytes, bytes], ...], *, is_api: bool) -> bytes:
+    """The headers of an answer that is JSON unless it says otherwise; most answers have the same ones."""
+    names = {name for name, _ in given}
+    lines = _lines(given)
+    if b"content-type" not in names:
+        lines += b"content-type: application/json\r\n"
+    if is_api and b"cache-control" not in names:
+        lines += b"cache-control: no-store\r\n"
+    return lines
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """What a hot route answers that goes on: run with the exchange, and with what begins the answer."""
+
+    run: Callable[[Exchange, Callable[[], None]], Awaitable[None]]
+
+
+def _lines(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
+    return b"".join(b"%b: %b\r\n" % pair for pair in pairs)
 
 
 def _credential(headers: Mapping[bytes, bytes], cookie: bytes) -> tuple[str | None, bool]:
@@ -310,21 +355,18 @@ def _credential(headers: Mapping[bytes, bytes], cookie: bytes) -> tuple[str | No
     return None, False
 
 
-def _client_ip(scope: Scope, headers: Mapping[bytes, bytes], proxies: int) -> str | None:
+def _client_ip(peer: str | None, headers: Mapping[bytes, bytes], proxies: int) -> str | None:
     """Where the request comes from: the peer, or what the outermost of our own proxies saw."""
-    peer = scope["client"][0] if scope.get("client") else None
     if not proxies:
         return peer
     chain = [part.strip() for part in headers.get(b"x-forwarded-for", b"").decode("latin-1").split(",") if part.strip()]
     return chain[-proxies] if len(chain) >= proxies else peer
 
 
-async def _read_body(headers: Mapping[bytes, bytes], receive: Receive, rule: Rule) -> bytes:
-    """The whole body, within its limits of size and time."""
+async def _read_body(exchange: Exchange, rule: Rule) -> bytes:
+    """The rest of a body, within its limits of size and time."""
     bytes_max = rule.body_bytes_max
-    said = headers.get(b"content-length", b"0")
-    if said == b"0" and b"transfer-encoding" not in headers:  # nothing will come
-        return b""
+    said = exchange.headers.get(b"content-length", b"0")
     if said.isdigit() and int(said) > bytes_max:
         raise BodyTooLarge(bytes_max=bytes_max)
     parts: list[bytes] = []
@@ -332,7 +374,7 @@ async def _read_body(headers: Mapping[bytes, bytes], receive: Receive, rule: Rul
     try:
         async with asyncio.timeout(rule.body_wait_s or BODY_WAIT_S):
             while True:  # ends with the body, its limit, or the time
-                message = await receive()
+                message = await exchange.receive()
                 if message["type"] == "http.disconnect":
                     raise ClientGone
                 parts.append(message.get("body", b""))

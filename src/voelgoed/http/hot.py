@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from voelgoed.http.context import KEY_CHARS_MAX, Context
-from voelgoed.http.edge import Whole
+from voelgoed.http.edge import Stream, Whole
 from voelgoed.http.routes import auth, holds, places
 from voelgoed.http.routes.auth import GuestAsk, SessionView
 from voelgoed.http.routes.holds import HoldsAsk, HoldView, PlacesAsk, ReserveAsk
@@ -22,7 +22,7 @@ class HotRoute:
 
     method: str
     path: str
-    endpoint: Callable[[Context], Awaitable[Whole]]
+    endpoint: Callable[[Context], Awaitable[Whole | Stream]]
     tag: str
     status: int
     asks: type | None
@@ -30,6 +30,7 @@ class HotRoute:
     headers: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     also: tuple[int, ...] = ()
     is_body_optional: bool = False
+    is_stream: bool = False
 
 
 KEY_HEADER: Mapping[str, Mapping[str, object]] = {
@@ -96,6 +97,17 @@ HOT = (
         status=200,
         asks=None,
         answers=Data[OccupancyView],
+    ),
+    HotRoute(
+        method="GET",
+        path="/api/events/{event_id}/stream",
+        endpoint=places.follow_map,
+        tag="places",
+        status=200,
+        asks=None,
+        answers=None,
+        headers={"Last-Event-ID": {"type": "string", "maxLength": 40}},
+        is_stream=True,
     ),
     HotRoute(
         method="DELETE",

@@ -76,6 +76,8 @@ class Problem:
     details: Mapping[str, object] = field(default_factory=dict)
     effect: str = "none"
     headers: Mapping[str, str] = field(default_factory=dict)
+    is_last: bool = False
+    """What was not read is still on its way: nobody should ask on this line again."""
 
     def body(self, request_id: UUID) -> bytes:
         """The envelope. `effect` says whether anything was changed: `none`, or `unknown`."""
@@ -95,8 +97,6 @@ def of_domain(refused: DomainError) -> Problem:
     headers = {}
     if refused.kind is Kind.LIMITED:
         headers["retry-after"] = str(refused.facts.get("retry_after_s", 1))
-    if refused.kind is Kind.TOO_LARGE or isinstance(refused, BodyTooSlow):
-        headers["connection"] = "close"  # what was not read is still on its way: nobody should ask on this line again
     if refused.kind is Kind.BUSY:
         headers["retry-after"] = "1"
     return Problem(
@@ -106,6 +106,7 @@ def of_domain(refused: DomainError) -> Problem:
         details=refused.facts,
         effect="unknown" if isinstance(refused, OutcomeUnknown) else "none",
         headers=headers,
+        is_last=refused.kind is Kind.TOO_LARGE or isinstance(refused, BodyTooSlow),
     )
 
 

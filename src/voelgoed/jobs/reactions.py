@@ -18,7 +18,7 @@ from voelgoed.db import CONNECTION_LOST, Conn, Database
 from voelgoed.jobs import store
 from voelgoed.jobs.queue import SEND_PASSWORD_RESET, enqueue
 from voelgoed.journal import reader
-from voelgoed.journal.model import Position, RecordedFact
+from voelgoed.journal.model import Batch, Position, RecordedFact
 from voelgoed.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -91,24 +91,24 @@ class Reactor:
                 return await reader.save_position(conn, self.reader, Position(xid=0, seq=0))
             if not is_ours:  # another process is at it; to write here would be to wait for it
                 return False
-            batch = await reader.read_after(conn, place, FACTS_PER_BATCH)
-            reached = await self._follow(conn, batch.facts)
-            if reached is not None:
+            batch = await reader.read_kinds_after(conn, place, tuple(self.reactions), limit=FACTS_PER_BATCH)
+            reached = await self._follow(conn, batch)
+            if reached is not None and reached != place:
                 await reader.save_position(conn, self.reader, reached)
-            return reached == batch.position and len(batch.facts) == FACTS_PER_BATCH
+            return reached == batch.position and not batch.is_last
 
-    async def _follow(self, conn: Conn, facts: Sequence[RecordedFact]) -> Position | None:
-        """Let everything follow from these facts until one fails or time is up; the last fact that is dealt with."""
+    async def _follow(self, conn: Conn, batch: Batch) -> Position | None:
+        """Let everything follow from these facts until one fails or time is up; how far everything is dealt with."""
         reached: Position | None = None
         until = time.monotonic() + BATCH_S
-        for fact in facts:
+        for fact in batch.facts:
             wanted = self.reactions.get(fact.kind, ())
             if wanted and time.monotonic() > until and reached is not None:
-                break
+                return reached
             if wanted and not await self._follow_one(conn, fact, wanted):
-                break
+                return reached
             reached = fact.position
-        return reached
+        return batch.position
 
     async def _follow_one(self, conn: Conn, fact: RecordedFact, wanted: Sequence[Reaction]) -> bool:
         """All that follows from one fact, or nothing of it; whether the fact is dealt with."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from uuid import UUID
 
+import msgspec
+
 from voelgoed.ids import OrganizationId
 
 USER_AGENT_CHARS_MAX = 400
@@ -65,8 +67,7 @@ class Position:
     seq: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedFact:
+class RecordedFact(msgspec.Struct, frozen=True, kw_only=True):
     """A fact that was committed. Its origin is told by the search only; a reader gets the origin's id."""
 
     xid: int

@@ -1,11 +1,10 @@
 """Where facts came from is kept for a time, then emptied: a fact stays true without anybody's address."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
 import structlog
-from cachetools import LRUCache
 
 from voelgoed.db import Database
 from voelgoed.ids import OrganizationId
@@ -17,14 +16,17 @@ log = structlog.get_logger(__name__)
 KEPT = timedelta(days=90)
 BATCH_ROWS = 1_000
 BATCHES_MAX = 100
-_WRITTEN: LRUCache[UUID, bool] = LRUCache(200_000)
+WRITTEN_MAX = 200_000
+IDS_MAX = 100_000
+_WRITTEN: set[UUID] = set()
 """What this process has written of late; only to spare writing it again."""
-_IDS: LRUCache[tuple[OrganizationId, Origin, date], UUID] = LRUCache(100_000)
+_IDS: dict[date, dict[tuple[OrganizationId, Origin], UUID]] = {}
 
 
 async def remember(db: Database, organization_id: OrganizationId, seen: Iterable[Origin]) -> None:
     """Write down where facts come from that others record: once for each, as far as this process remembers."""
-    new = unwritten(organization_id, seen)
+    origins = list(seen)
+    new = unwritten(ids_today(organization_id, origins), origins)
     if not new:
         return
     async with db.transaction(organization_id) as conn:
@@ -32,29 +34,39 @@ async def remember(db: Database, organization_id: OrganizationId, seen: Iterable
     written(new)
 
 
-def unwritten(organization_id: OrganizationId, seen: Iterable[Origin]) -> dict[UUID, Origin]:
-    """Those of them that this process has not written down today, by the id they have."""
-    return {origin_id: origin for origin in seen if (origin_id := id_today(organization_id, origin)) not in _WRITTEN}
+def unwritten(ids: Sequence[UUID], seen: Sequence[Origin]) -> dict[UUID, Origin]:
+    """Those of them that this process has not written down, by the id they have."""
+    return {origin_id: origin for origin_id, origin in zip(ids, seen, strict=True) if origin_id not in _WRITTEN}
 
 
 def written(ids: Iterable[UUID]) -> None:
     """These were written down and committed."""
-    _WRITTEN.update(dict.fromkeys(ids, True))
+    if len(_WRITTEN) >= WRITTEN_MAX:
+        _WRITTEN.clear()  # then some are written again, which changes nothing
+    _WRITTEN.update(ids)
 
 
-def id_today(organization_id: OrganizationId, origin: Origin) -> UUID:
-    """The id under which an origin is kept today. Remembered: a browser asks more than once."""
-    key = organization_id, origin, datetime.now(UTC).date()
-    found = _IDS.get(key)
-    if found is None:
-        found = _IDS[key] = origin.id_on(organization_id, key[2])
-    return found
+def ids_today(organization_id: OrganizationId, seen: Sequence[Origin]) -> list[UUID]:
+    """The ids under which origins are kept today. Remembered: a browser asks more than once."""
+    today = datetime.now(UTC).date()
+    if _IDS.keys() != {today} or len(_IDS[today]) >= IDS_MAX:
+        _IDS.clear()
+        _IDS[today] = {}
+    known = _IDS[today]
+    ids = []
+    for origin in seen:
+        key = organization_id, origin
+        found = known.get(key)
+        if found is None:
+            found = known[key] = origin.id_on(organization_id, today)
+        ids.append(found)
+    return ids
 
 
 async def remember_one(db: Database, organization_id: OrganizationId, seen: Origin) -> UUID:
     """The same for one, and the id it has today."""
     await remember(db, organization_id, (seen,))
-    return id_today(organization_id, seen)
+    return ids_today(organization_id, (seen,))[0]
 
 
 async def purge(db: Database) -> int:

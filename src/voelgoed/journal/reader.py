@@ -27,12 +27,18 @@ async def read_after(conn: Conn, position: Position, limit: int = FACTS_PER_READ
 
 
 async def read_kinds_after(
-    conn: Conn, position: Position, prefixes: Sequence[str], organization_id: OrganizationId | None = None
+    conn: Conn,
+    position: Position,
+    prefixes: Sequence[str],
+    organization_id: OrganizationId | None = None,
+    *,
+    limit: int = FACTS_LOOKED_AT_MAX,
 ) -> Batch:
-    """The next facts whose kind begins with one of these, of one organization or of all; and how far was looked."""
+    """Of the next facts those whose kind begins with one of these, of one organization or of all; how far that is."""
+    assert 1 <= limit <= FACTS_LOOKED_AT_MAX
     patterns = [f"{prefix}%" for prefix in prefixes]
-    facts, last, count = await store.read_kinds_after(conn, position, FACTS_LOOKED_AT_MAX, patterns, organization_id)
-    return Batch(facts=facts, position=last or position, is_last=count < FACTS_LOOKED_AT_MAX)
+    facts, last, count = await store.read_kinds_after(conn, position, limit, patterns, organization_id)
+    return Batch(facts=facts, position=last or position, is_last=count < limit)
 
 
 async def start_position(conn: Conn) -> Position:

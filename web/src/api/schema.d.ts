@@ -1845,6 +1845,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/events/{event_id}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow map
+         * @description The places of an event, live.
+         *
+         *         Frames: `event_status`, then `snapshot`, which is what `GET /seatmap` answers; `delta` with the ordinals in `seats`,
+         *         the digit of each in `statuses`, and the zones that changed; `occupancy` at most once a second; `resync` before a
+         *         snapshot that replaces everything; `bye` when the process stops. A frame that is about places has an id: a client
+         *         that comes back with it as `Last-Event-ID` is never shown an older map. A `delta` whose `map_version` is not newer
+         *         than what is shown changes nothing.
+         */
+        get: operations["follow_map_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/holds/{hold_id}": {
         parameters: {
             query?: never;
@@ -13081,6 +13107,66 @@ export interface operations {
             };
             /** @description `event_not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    follow_map_get: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Last-Event-ID"?: string;
+            };
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_streams` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

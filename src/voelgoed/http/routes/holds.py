@@ -40,6 +40,7 @@ from voelgoed.http.edge import Whole
 from voelgoed.http.guard import guarded
 from voelgoed.http.problems import RequestInvalid
 from voelgoed.http.shapes import LIMIT, Body, Cursor, Data, Limit, Listed, ReasonText, View
+from voelgoed.ids import read_id
 from voelgoed.paging import CursorInvalid
 from voelgoed.seating.model import Category
 
@@ -347,7 +348,7 @@ def _answer(is_new: bool, data: object) -> Whole:  # noqa: FBT001 - 201 or 200
 
 def _uuid(context: Context, name: str) -> UUID:
     try:
-        return UUID(context.parameters[name])
+        return read_id(context.parameters[name])
     except ValueError:
         raise RequestInvalid(path=name) from None
 

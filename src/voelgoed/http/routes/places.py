@@ -1,5 +1,6 @@
 """An event's places as everybody sees them, and how the tiers behind them stand."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated
 from uuid import UUID
@@ -14,10 +15,14 @@ from voelgoed.holds.occupancy import Minute, Occupancy
 from voelgoed.holds.reconcile import Report
 from voelgoed.holds.viewing import Tiers
 from voelgoed.http.context import Caller, Context
-from voelgoed.http.edge import Whole
+from voelgoed.http.edge import Stream, Whole
+from voelgoed.http.exchange import Exchange
 from voelgoed.http.guard import guarded
 from voelgoed.http.problems import RequestInvalid
 from voelgoed.http.shapes import Data, View
+from voelgoed.ids import read_id
+from voelgoed.realtime.feed import TooManyStreams
+from voelgoed.realtime.maps import seen_of, snapshot_of
 
 router = APIRouter(prefix="/api", tags=["places"])
 
@@ -108,27 +113,39 @@ async def get_seat_map(context: Context) -> Whole:
     headers = [(b"etag", tag), NO_CACHE]
     if tag in context.headers.get(b"if-none-match", b""):
         return Whole(304, b"", headers)
-    zones = [
-        {
-            "zone_id": zone.zone_id,
-            "total": counts.capacity,
-            "available": counts.available,
-            "held": counts.held,
-            "sold": counts.sold,
-            "blocked": counts.blocked,
-        }
-        for zone in found.zones
-        for counts in (zone.counts,)
-    ]
-    data = {
-        "event_id": found.event_id,
-        "epoch": found.epoch,
-        "map_version": found.map_version,
-        "seat_count": len(found),
-        "statuses": found.encoded(),
-        "zones": zones,
-    }
-    return Whole(200, msgspec.json.encode({"data": data}), headers)
+    return Whole(200, msgspec.json.encode({"data": snapshot_of(found)}), headers)
+
+
+@guarded(Action.SEE_STOREFRONT, EventNotFound, TooManyStreams, is_stream=True)
+async def follow_map(context: Context) -> Stream:
+    """The places of an event, live.
+
+    Frames: `event_status`, then `snapshot`, which is what `GET /seatmap` answers; `delta` with the ordinals in `seats`,
+    the digit of each in `statuses`, and the zones that changed; `occupancy` at most once a second; `resync` before a
+    snapshot that replaces everything; `bye` when the process stops. A frame that is about places has an id: a client
+    that comes back with it as `Last-Event-ID` is never shown an older map. A `delta` whose `map_version` is not newer
+    than what is shown changes nothing.
+    """
+    services, event_id = context.services, _event_id(context)
+    organization_id = await services.catalogue.whose(context.call, event_id)
+    seen = seen_of(context.headers.get(b"last-event-id", b"").decode("latin-1"))
+
+    async def stay() -> None:
+        await services.sessions.find(context.token or "")
+
+    async def run(exchange: Exchange, begin: Callable[[], None]) -> None:
+        await services.maps.show(
+            exchange,
+            organization_id,
+            event_id,
+            user_id=context.call.actor.user_id,
+            ip=context.call.ip,
+            seen=seen,
+            begin=begin,
+            stay=stay if context.token else None,
+        )
+
+    return Stream(run)
 
 
 @guarded(Action.SEE_STOREFRONT, EventNotFound)
@@ -191,6 +208,6 @@ def _encode_occupancy(found: Occupancy) -> bytes:
 
 def _event_id(context: Context) -> UUID:
     try:
-        return UUID(context.parameters["event_id"])
+        return read_id(context.parameters["event_id"])
     except ValueError as wrong:
         raise RequestInvalid(path="event_id") from wrong
