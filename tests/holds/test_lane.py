@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import gc
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from uuid import UUID
@@ -31,7 +32,7 @@ from voelgoed.holds.lane import CONNECTIONS, ITEMS_PER_BATCH, SETTINGS, Failures
 from voelgoed.holds.model import GRANTED, Ask, Item, Outcome, Verdict
 from voelgoed.ids import OrganizationId, new_id
 from voelgoed.journal.model import Origin
-from voelgoed.wiring import Services
+from voelgoed.wiring import Services, spare_the_collector
 
 APPLICATION = "voelgoed test lanes"
 SEATS = 1_200
@@ -314,7 +315,7 @@ async def test_every_event_has_its_turn(sale: Sale, services: Services) -> None:
     crowd = [one.ask(number) for number in range(600) for one in hot]
     tasks = sale.start(*crowd)
     await until(lambda: len(sale.door.under_way) == CONNECTIONS)
-    assert sorted(sale.door.sizes) == [256] * 4
+    assert sorted(sale.door.sizes) == [module.ITEMS_IN_COMPANY] * 4
     tasks += sale.start(cold.ask(0))
     for _ in range(10):
         await asyncio.sleep(0)
@@ -341,7 +342,7 @@ async def test_an_event_in_company_has_one_batch_under_way(
     await until(lambda: len(sale.door.under_way) == 2)
     for _ in range(10):
         await asyncio.sleep(0)
-    assert sorted(sale.door.sizes[-2:]) == [1, 256]
+    assert sorted(sale.door.sizes[-2:]) == [1, module.ITEMS_IN_COMPANY]
     assert len(sale.door.under_way) == 2
     sale.door.gate.set()
     await gathered(tasks)
@@ -365,15 +366,28 @@ async def test_a_hot_event_leaves_a_cold_one_its_pace(sale: Sale, services: Serv
     pace = Pace(sale, cold)
     await pace.busy(30)  # connections, plans: whatever is done once is done now
     ratios = []
-    for _ in range(5):
-        idle, busy = await pace.idle(110), await pace.busy(110)
-        ratios.append(p99(busy) / p99(idle))
-        if ratios[-1] <= 3:
-            break
+    with spared():
+        for _ in range(5):
+            idle, busy = await pace.idle(110), await pace.busy(110)
+            ratios.append(p99(busy) / p99(idle))
+            if ratios[-1] <= 3:
+                break
     assert min(ratios) <= 3, ratios
     assert sale.door.most_of_one <= 2
     assert pace.hot_asks > 1_000
     assert await auditing.verify(sale.db, organization_id=sale.place.id) == []
+
+
+@contextlib.contextmanager
+def spared() -> Iterator[None]:
+    """As in a web process: what other tests have left behind is not looked through again and again."""
+    before = gc.get_threshold()
+    spare_the_collector()
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 @dataclass
@@ -641,7 +655,7 @@ class LaneMachine(RuleBasedStateMachine):
     def take(self) -> None:
         live = [one for one in self.lane.queue if not one.answer.done()]
         busy, is_at_zones = set(self.lane.claimed), self.lane.is_at_zones
-        batch = self.lane.take(1.0)
+        batch = self.lane.take(1.0, ITEMS_PER_BATCH)
         assert not any(one.answer.done() for one in batch)
         assert sum(len(one.ask.items) for one in batch) <= ITEMS_PER_BATCH or len(batch) == 1
         assert batch == [one for one in live if one in batch], "not in the order of arrival"
@@ -658,7 +672,7 @@ class LaneMachine(RuleBasedStateMachine):
     def take_too_late(self) -> None:
         """Whoever has waited too long is told so, and is not taken."""
         waiting = [one for one in self.lane.queue if not one.answer.done()]
-        assert self.lane.take(module.DEADLINE_S + 0.1) == []
+        assert self.lane.take(module.DEADLINE_S + 0.1, ITEMS_PER_BATCH) == []
         assert all(isinstance(one.answer.exception(), Busy) for one in waiting)
         assert not self.lane.queue
 

@@ -35,6 +35,8 @@ log = structlog.get_logger(__name__)
 CONNECTIONS: Final = 4
 ITEMS_PER_BATCH: Final = 256
 BATCHES_PER_LANE: Final = 2
+ITEMS_IN_COMPANY: Final = 16
+"""A small batch is soon made and soon answered: whoever asks for another event waits for that, too."""
 COMPANY_S: Final = 1.0
 """How long an event that was asked for counts as one that sells."""
 ASKS_PER_LANE_MAX: Final = 2_000
@@ -122,7 +124,7 @@ class _Lane:
         """Whether nothing that is under way is in its way."""
         return not (one.is_by_number and self.is_at_zones) and self.claimed.isdisjoint(one.claims)
 
-    def take(self, now: float) -> list[_Waiting]:
+    def take(self, now: float, items_most: int) -> list[_Waiting]:
         """The next batch: in order, seats or places by number, no claim twice; who waited too long is told so."""
         batch: list[_Waiting] = []
         left: deque[_Waiting] = deque()
@@ -138,7 +140,7 @@ class _Lane:
             if not self.may_go(one) or (batch and one.is_by_number != batch[0].is_by_number):
                 left.append(one)
                 continue
-            if batch and items + len(asked) > ITEMS_PER_BATCH:
+            if batch and items + len(asked) > items_most:
                 left.append(one)
                 break
             self.claimed |= one.claims
@@ -296,7 +298,7 @@ class Lanes:
         while self._ring and self._free:
             name, lane = self._ring.popleft()
             lane.is_in_ring = False
-            batch = lane.take(time.monotonic())
+            batch = lane.take(time.monotonic(), ITEMS_IN_COMPANY if self._is_in_company() else ITEMS_PER_BATCH)
             if not batch:
                 self._drop(name, lane)
                 continue
@@ -311,7 +313,10 @@ class Lanes:
 
     def _batches_most(self) -> int:
         """How many batches a lane may have under way: fewer while another event sells, too."""
-        return 1 if time.monotonic() - self._company_at < COMPANY_S else BATCHES_PER_LANE
+        return 1 if self._is_in_company() else BATCHES_PER_LANE
+
+    def _is_in_company(self) -> bool:
+        return time.monotonic() - self._company_at < COMPANY_S
 
     def _drop(self, name: Name, lane: _Lane) -> None:
         """A lane with nothing in it knows nothing: forget it."""

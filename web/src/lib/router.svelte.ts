@@ -10,6 +10,8 @@ export type Route =
 	| { readonly name: 'home' | 'missing' }
 	| { readonly name: Exclude<ScreenName, 'event'>; readonly org: string }
 	| { readonly name: 'event'; readonly org: string; readonly slug: string }
+	/** Where the seats of an event are chosen. */
+	| { readonly name: 'seats'; readonly org: string; readonly slug: string }
 	/** The organiser's pages: a list, one thing of it, or, as `new`, one that is still to be made. */
 	| { readonly name: 'admin'; readonly org: string; readonly desk: Desk; readonly id: string | null }
 	/** A layout that is still to be made, for the venue with this id. */
@@ -30,8 +32,11 @@ export function routeOf(path: string): Route {
 	if (!SLUG.test(org) || RESERVED.has(org)) return { name: 'missing' };
 	if (screen === undefined) return { name: 'storefront', org };
 	if (screen === 'admin') return adminRouteOf(org, more);
-	const [slug = ''] = more;
-	if (screen === 'events') return SLUG.test(slug) && more.length === 1 ? { name: 'event', org, slug } : { name: 'missing' };
+	const [slug = '', ...deeper] = more;
+	if (screen === 'events') {
+		const name = ({ '': 'event', seats: 'seats' } as const)[deeper.join('/')];
+		return name && SLUG.test(slug) ? { name, org, slug } : { name: 'missing' };
+	}
 	const name = DOORS.find((door) => door === screen);
 	return name && more.length === 0 ? { name, org } : { name: 'missing' };
 }
@@ -66,6 +71,11 @@ export function pathTo(
 /** The address of an event's own page. */
 export function pathToEvent(org: string, slug: string): string {
 	return `/${org}/events/${slug}`;
+}
+
+/** Where the seats of an event are chosen. */
+export function pathToSeats(org: string, slug: string): string {
+	return `${pathToEvent(org, slug)}/seats`;
 }
 
 /** The address of an organiser's page: a list, or one thing of it, or `new`. */

@@ -137,7 +137,7 @@ describe('the sale', () => {
 			{ ...START, sale_end_at: '2027-03-12T16:00:00Z' },
 			['On sale', 'Since Monday 1 March 2027, 10:00', 'Until Friday 12 March 2027, 18:00'],
 		],
-		[{}, ['On sale', 'Until Friday 12 March 2027, 22:00', 'The seat map is not open yet']],
+		[{}, ['On sale', 'Until Friday 12 March 2027, 22:00', 'Choose seats']],
 		[
 			{ ...START, sale_state: 'not_yet' },
 			['Not on sale yet', 'The sale opens Monday 1 March 2027, 10:00', 'Seats go on sale here.'],
