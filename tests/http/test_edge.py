@@ -20,8 +20,10 @@ from voelgoed.accounts.model import Role
 from voelgoed.config import Settings
 from voelgoed.db import Database
 from voelgoed.errors import Busy, OutcomeUnknown
+from voelgoed.holds.lane import CROWD
 from voelgoed.http import edge
 from voelgoed.http.edge import CONTENT_SECURITY_POLICY, security_headers
+from voelgoed.ids import new_id
 from voelgoed.wiring import Services, build_services
 
 OTHER_SITE = "https://tickets.example"
@@ -281,3 +283,19 @@ async def test_ten_thousand_errors_are_not_listed(site: Site, db: Database) -> N
     assert answer.status_code == 400
     assert len(answer.json()["details"]["errors"]) == 50
     print(f"{(time.perf_counter() - started) * 1e3:.0f} ms")
+
+
+async def test_beyond_measure_asks_are_refused_before_anybody_is_looked_up(
+    site: Site, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To refuse costs less than to serve: no session is read. Whoever only looks is served as ever."""
+    path = f"/api/events/{new_id()}/seats/{new_id()}/reserve"
+    assert (await site.client.post(path)).status_code == 401
+    monkeypatch.setattr(services.lanes, "_waiting", CROWD)
+    for asked in (path, f"/api/events/{new_id()}/holds"):
+        refused = await site.client.post(asked)
+        assert (refused.status_code, refused.json()["error"], refused.json()["effect"]) == (503, "busy", "none")
+        assert refused.headers["retry-after"] == "1"
+    assert (await site.client.get("/api/me")).status_code == 401
+    monkeypatch.setattr(services.lanes, "_waiting", CROWD - 1)
+    assert (await site.client.post(path)).status_code == 401
