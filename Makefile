@@ -38,10 +38,10 @@ test: setup ## Everything, on real PostgreSQL, real Valkey and a real browser
 	$(PYTEST) -n 2 $(READERS:%=--ignore %) -m "$(MOST)" $(ARGS)
 	# By themselves: readers of the journal wait for every transaction of the server, so for other tests' as well.
 	$(PYTEST) $(READERS) $(ARGS)
-	# And so what opens a thousand connections, writes 100,000 seats, compares paces or kills under load.
+	# And so what opens a thousand connections, writes 100,000 seats, compares paces, draws in a race or kills under load.
 	$(PYTEST) tests/holds tests/cli/test_bench.py tests/faults/test_registry_kills.py tests/faults/test_tiers.py tests/faults/test_live_maps.py \
 	  tests/faults/test_reapers.py \
-	  -m alone $(ARGS)
+	  tests/browser/test_map.py -m alone $(ARGS)
 	# Once more on the oldest PostgreSQL: what touches the database, but for what asks the same of every route.
 	$(OLDEST) $(PYTEST) -n 2 -m "postgresql and $(MOST)" $(READERS:%=--ignore %) \
 	  --ignore tests/browser --ignore tests/http/test_contract.py --ignore tests/security/test_matrix.py $(ARGS)

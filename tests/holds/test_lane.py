@@ -373,21 +373,20 @@ async def test_answers_go_out_in_larger_parts_while_the_process_is_slow(
 async def test_a_hot_event_leaves_a_cold_one_its_pace(sale: Sale, services: Services) -> None:
     """While a crowd keeps one event busy, another event's p99 is within three times its idle p99.
 
-    Both are measured in turns, in one process, on one PostgreSQL; the best of five, for the machine has other work too.
+    Both are measured in turns, in one process, on one PostgreSQL; the best of ten, for the machine has other work too.
     """
-    cold = await sale.other_event(services)
-    pace = Pace(sale, cold)
-    await pace.busy(30)  # connections, plans: whatever is done once is done now
-    ratios = []
+    ratios, hot_asks = [], 0
     with spared():
-        for _ in range(5):
+        for _ in range(10):
+            pace = Pace(sale, await sale.other_event(services))
+            await pace.busy(30)  # connections, plans: whatever is done once is done now
             idle, busy = await pace.idle(110), await pace.busy(110)
             ratios.append(p99(busy) / p99(idle))
+            hot_asks += pace.hot_asks
             if ratios[-1] <= 3:
                 break
     assert min(ratios) <= 3, ratios
-    assert pace.hot_asks > 110 * len(ratios), "the crowd was none"
-    assert pace.hot_asks > 1_000
+    assert hot_asks > 500 * len(ratios), "the crowd was none"
     assert await auditing.verify(sale.db, organization_id=sale.place.id) == []
 
 
