@@ -418,10 +418,13 @@ $$;
 --   busy | idempotency_key_reused | rate_limited max_seats_exceeded max_wheelchair_seats_exceeded max_holds_exceeded
 --   | zone_not_found block_at_capacity | event_...
 -- `held_until` is the end of the hold in the way, too, and for rate_limited when to come again.
+-- Where the asks came from is written as far as it was not before: in one call, so in one commit.
+-- Each statement costs its beginning, whatever it finds: what cannot find anything is passed over.
 create or replace function reserve_batch(
   p_organization uuid, p_event uuid, p_asks integer[], p_seats uuid[], p_zones uuid[], p_quantities integer[],
   p_users uuid[], p_holds uuid[], p_requests uuid[], p_origins uuid[], p_ips inet[], p_carts text[], p_sources text[],
-  p_roles text[], p_are_staff boolean[], p_keys text[], p_fingerprints bytea[]
+  p_roles text[], p_are_staff boolean[], p_keys text[], p_fingerprints bytea[],
+  p_new_origins uuid[], p_sessions uuid[], p_origin_ips inet[], p_user_agents text[]
 )
 returns table (
   item integer, verdict text, hold_id uuid, held_until timestamptz, version integer, state text, holder uuid
@@ -445,8 +448,16 @@ declare
   lapsed uuid[];
   seat_zones uuid[];
   wheelchairs uuid[];
+  is_simple boolean;
 begin
   perform set_config('app.organization_id', p_organization::text, true);
+  if cardinality(p_new_origins) > 0 then
+    insert into origins (organization_id, id, session_id, ip, user_agent)
+    select p_organization, o.id, o.session, o.ip, o.agent
+      from unnest(p_new_origins, p_sessions, p_origin_ips, p_user_agents) as o (id, session, ip, agent)
+     order by o.id
+        on conflict (id) do nothing;
+  end if;
   select * into rules from hold_rules(p_organization, p_event);
 
   -- Seats, in one order. Whoever is at one of them now is not waited for: that ask comes again in the next batch.
@@ -477,21 +488,24 @@ begin
             order by 1) as ordered;
 
   -- What was asked with a key before is answered with what came of it then, and taken out of the batch: the others go on.
-  for known in
-    select told.place::integer as place, k.fingerprint = told.fingerprint and k.result ? 'hold_ids' as is_same,
-           (k.result -> 'hold_ids' ->> (row_number() over (partition by told.ask order by told.place) - 1)::integer)::uuid as id
-      from unnest(p_asks, p_users, p_keys, p_fingerprints) with ordinality as told (ask, u, key, fingerprint, place)
-      join idempotency_keys k on k.organization_id = p_organization and k.owner_id = told.u and k.key = told.key
-  loop
-    item := known.place;
-    verdict := case when known.is_same then 'repeated' else 'idempotency_key_reused' end;
-    hold_id := case when known.is_same then known.id end;
-    return next;
-    p_asks[known.place] := null;
-    p_seats[known.place] := null;
-    p_zones[known.place] := null;
-    p_keys[known.place] := null;
-  end loop;
+  if cardinality(p_keys) > 0 then
+    for known in
+      select told.place::integer as place, k.fingerprint = told.fingerprint and k.result ? 'hold_ids' as is_same,
+             (k.result -> 'hold_ids' ->> (row_number() over (partition by told.ask order by told.place) - 1)::integer)::uuid
+               as id
+        from unnest(p_asks, p_users, p_keys, p_fingerprints) with ordinality as told (ask, u, key, fingerprint, place)
+        join idempotency_keys k on k.organization_id = p_organization and k.owner_id = told.u and k.key = told.key
+    loop
+      item := known.place;
+      verdict := case when known.is_same then 'repeated' else 'idempotency_key_reused' end;
+      hold_id := case when known.is_same then known.id end;
+      return next;
+      p_asks[known.place] := null;
+      p_seats[known.place] := null;
+      p_zones[known.place] := null;
+      p_keys[known.place] := null;
+    end loop;
+  end if;
   if item is not null then
     select array_agg(s.seat_id), count(*) filter (where s.status = 'available') into locked, free
       from event_seats s
@@ -530,21 +544,24 @@ begin
     end if;
   end if;
 
-  if asked > 0 and free = asked and rules.holds_max is null and rules.holds_per_ip_max is null
+  is_simple := asked > 0 and free = asked and rules.holds_max is null and rules.holds_per_ip_max is null;
+  if is_simple and wheelchairs is not null and rules.wheelchairs_max is not null then
+    is_simple := not exists (
+      select from (select u, count(*) as n
+                     from unnest(p_users, p_seats, p_are_staff) as x (u, s, is_staff)
+                    where s = any (wheelchairs) and not is_staff group by u) as a
+       where a.n + (select count(*)
+                      from seat_holds h
+                      join event_seats w on w.organization_id = p_organization and w.event_id = p_event
+                                        and w.seat_id = h.seat_id and w.is_wheelchair
+                     where h.organization_id = p_organization and h.user_id = a.u
+                       and h.created_at > moment - interval '70 minutes' and h.event_id = p_event
+                       and h.status = 'active') > rules.wheelchairs_max);
+  end if;
+  if is_simple
      and not exists (select from event_zones z
                       where z.organization_id = p_organization and z.event_id = p_event and z.zone_id = any (seat_zones)
                         and z.access_mode <> 'public')
-     and (wheelchairs is null or rules.wheelchairs_max is null
-          or not exists (select from (select u, count(*) as n
-                                        from unnest(p_users, p_seats, p_are_staff) as x (u, s, is_staff)
-                                       where s = any (wheelchairs) and not is_staff group by u) as a
-                          where a.n + (select count(*)
-                                         from seat_holds h
-                                         join event_seats w on w.organization_id = p_organization and w.event_id = p_event
-                                                           and w.seat_id = h.seat_id and w.is_wheelchair
-                                        where h.organization_id = p_organization and h.user_id = a.u
-                                          and h.created_at > moment - interval '70 minutes' and h.event_id = p_event
-                                          and h.status = 'active') > rules.wheelchairs_max))
      and not exists (select from (select u, count(*) as n
                                     from unnest(p_users, p_seats, p_are_staff) as x (u, s, is_staff)
                                    where s is not null and not is_staff group by u) as a
@@ -702,6 +719,9 @@ begin
                                 rules.seats_max, rules.holds_max, rules.holds_per_ip_max);
   end if;
 
+  if not cardinality(p_keys) > 0 then
+    return;
+  end if;
   -- What was asked with a key is remembered with its effect.
   insert into idempotency_keys (organization_id, owner_id, key, fingerprint, result)
   select p_organization, k.u, k.key, k.fingerprint, jsonb_build_object('hold_ids', k.holds)
@@ -714,35 +734,6 @@ begin
            where i.key is not null
            group by i.u, i.key, i.fingerprint, i.ask
           having count(h.id) > 0) as k;
-end
-$$;
-
--- The same, and where the asks came from, as far as that was not written down before: in one call, so in one commit.
-create or replace function reserve_told(
-  p_organization uuid, p_event uuid, p_asks integer[], p_seats uuid[], p_zones uuid[], p_quantities integer[],
-  p_users uuid[], p_holds uuid[], p_requests uuid[], p_origins uuid[], p_ips inet[], p_carts text[], p_sources text[],
-  p_roles text[], p_are_staff boolean[], p_keys text[], p_fingerprints bytea[],
-  p_new_origins uuid[], p_sessions uuid[], p_origin_ips inet[], p_user_agents text[]
-)
-returns table (
-  item integer, verdict text, hold_id uuid, held_until timestamptz, version integer, state text, holder uuid
-)
-language plpgsql
-security definer
-set search_path = public, pg_temp
-as $$
-#variable_conflict use_column
-begin
-  perform set_config('app.organization_id', p_organization::text, true);
-  insert into origins (organization_id, id, session_id, ip, user_agent)
-  select p_organization, o.id, o.session, o.ip, o.agent
-    from unnest(p_new_origins, p_sessions, p_origin_ips, p_user_agents) as o (id, session, ip, agent)
-   order by o.id
-      on conflict (id) do nothing;
-  return query
-  select *
-    from reserve_batch(p_organization, p_event, p_asks, p_seats, p_zones, p_quantities, p_users, p_holds, p_requests,
-                       p_origins, p_ips, p_carts, p_sources, p_roles, p_are_staff, p_keys, p_fingerprints);
 end
 $$;
 
@@ -1423,7 +1414,7 @@ declare
   outer_ones constant text[] := array[
     'inventory_add_seats', 'inventory_add_zones', 'inventory_lock_zones', 'inventory_remove', 'inventory_clear',
     'inventory_change',
-    'reserve_batch', 'reserve_told', 'hold_extend', 'hold_release', 'hold_convert', 'hold_expire', 'holds_release_all', 'seats_block',
+    'reserve_batch', 'hold_extend', 'hold_release', 'hold_convert', 'hold_expire', 'holds_release_all', 'seats_block',
     'ticket_void'];
   inner_ones constant text[] := array[
     'hold_rules', 'lapse_clock', 'zone_move', 'hold_end', 'hold_lapse', 'may_book', 'sale_refusal', 'reserve_zones',

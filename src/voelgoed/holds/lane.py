@@ -177,7 +177,7 @@ class Lanes:
         self._read_now = 0
         self._said_at_once = SAID_AT_ONCE
         self._asked_last: Name | None = None
-        self._company_at = float("-inf")
+        self._asked_at = self._company_at = float("-inf")
         self._running: set[asyncio.Task[None]] = set()
         self._is_pumping = False
         self._is_closing = False
@@ -219,9 +219,10 @@ class Lanes:
         loop = asyncio.get_running_loop()
         one = _Waiting(ask, loop.create_future(), time.monotonic())
         if name != self._asked_last:
-            if self._asked_last is not None:
+            if one.since - self._asked_at < COMPANY_S:
                 self._company_at = one.since
             self._asked_last = name
+        self._asked_at = one.since
         self._waiting += 1
         lane.queue.append(one)
         if lane.may_go(one):  # otherwise its turn comes when the batch ends that is in its way
@@ -324,8 +325,9 @@ class Lanes:
             del self._lanes[name]
 
     async def _run(self, name: Name, lane: _Lane, batch: list[_Waiting]) -> None:
+        verdicts: list[list[Verdict]] = []
         try:
-            await self._commit(lane, batch)
+            verdicts = await self._commit(lane, batch)
         finally:
             lane.done(batch)
             lane.under_way -= 1
@@ -337,29 +339,38 @@ class Lanes:
             if self._ring and not self._is_pumping:
                 self._is_pumping = True
                 asyncio.get_running_loop().call_soon(self._pump)
+        if verdicts:
+            await self._tell(lane, batch, verdicts)
 
-    async def _commit(self, lane: _Lane, batch: list[_Waiting]) -> None:
-        """One call for all; when it fails, one for each, so that one poisoned ask does not fail the others."""
+    async def _commit(self, lane: _Lane, batch: list[_Waiting]) -> list[list[Verdict]]:
+        """One call for all: what is to be said to each.
+
+        When it fails, one for each, so that one poisoned ask does not fail the others; they are told here.
+        """
         began = time.perf_counter()
         try:
             verdicts = await self._reserve([one.ask for one in batch])
         except OutcomeUnknown as unknown:
             await self._settle(batch, unknown)
-            return
+            return []
         except Exception as failed:  # noqa: BLE001 - whatever it is, each ask is tried by itself
             is_away = isinstance(failed, Busy)  # no connection to be had, so nothing was asked
             if not isinstance(failed, LostRace) and (is_away or len(batch) == 1):
                 for one in batch:
                     one.fail(failed)
-                return
+                return []
             log.warning("lane_batch_split", asks=len(batch), error=type(failed).__name__)
             for one in batch:
                 await self._alone(lane, one)
-            return
+            return []
         metrics.LANE_BATCH_ASKS.observe(len(batch))
         metrics.LANE_BATCH_SECONDS.observe(time.perf_counter() - began)
         self._availability.learn([one.ask for one in batch], verdicts)
         _refuse_followers(lane.queue, zip(batch, verdicts, strict=True))
+        return verdicts
+
+    async def _tell(self, lane: _Lane, batch: Sequence[_Waiting], verdicts: Sequence[list[Verdict]]) -> None:
+        """Answer a batch, part by part, while PostgreSQL is at the next one."""
         left = self._said_at_once
         for one, said in zip(batch, verdicts, strict=True):
             if not left:

@@ -71,8 +71,8 @@ select exists (select from seat_holds where organization_id = $1 and event_id = 
 -- name: reserve_batch
 -- Addresses as text: PostgreSQL reads them faster than a client makes objects of them.
 select item, verdict, hold_id, held_until, version, state, holder
-  from reserve_told($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text[]::inet[], $12, $13, $14, $15, $16, $17, $18, $19,
-                    $20::text[]::inet[], $21);
+  from reserve_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text[]::inet[], $12, $13, $14, $15, $16, $17, $18, $19,
+                     $20::text[]::inet[], $21);
 
 -- name: find_holds
 -- By id, of any state; the clock that counts beside them.
