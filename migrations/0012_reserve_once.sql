@@ -1,4 +1,4 @@
--- Where asks came from is written by the function that grants them: one call inside the other cost every batch a tenth.
+-- Where asks came from is written by the function that grants them: a call inside a call had a price, and no reason.
 -- Functions are made by holds/functions.sql; what they were is dropped here.
 
 -- squawk-ignore ban-drop-function
