@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from voelgoed.bench import fanout as watching, halls, selling
+from voelgoed.bench import fanout as watching, halls, selling, tiers as layers
 from voelgoed.cli.arguments import AsJson, settings_for
 from voelgoed.wiring import run_to_end
 
@@ -122,3 +122,17 @@ def fanout(
     """How soon a hold is seen by everybody who looks at the live map."""
     settings_for("bench", log_level="warning")
     run_to_end(watching.fanout(viewers=viewers, crowd=crowd, per_s=per_s, seconds=seconds, hall=hall, as_json=as_json))
+
+
+@bench.command("tiers")
+def tiers(
+    hall: Hall = "stadium-100k",
+    rounds: Rounds = 5,
+    hot_holds: Annotated[int, typer.Option(min=10, max=90_000, help="Holds in a process's memory.")] = 10_000,
+    redis_holds: Annotated[int, typer.Option(min=10, max=10_000_000, help="Holds in Redis.")] = 1_000_000,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """What memory, Redis and PostgreSQL cost each, and a hold through all three; beside what was hoped for."""
+    settings_for("bench", log_level="warning")
+    run_to_end(layers.tiers(hall=hall, rounds=rounds, hot_holds=hot_holds, redis_holds=redis_holds, as_json=as_json))
