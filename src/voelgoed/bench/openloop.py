@@ -102,6 +102,10 @@ class _Visitors:
         _, wire = await asyncio.get_running_loop().create_connection(_Wire, *self._where)
         self._free.put_nowait(wire)
 
+    def leave(self) -> None:
+        while not self._free.empty():
+            self._free.get_nowait().transport.close()
+
     async def visit(self, line: str, due: float) -> None:
         """Ask, and again as long as that is what one is told to do and tries are left."""
         status = "none"
@@ -146,6 +150,7 @@ async def run(address: str, lines: Sequence[str], *, per_s: float, connections: 
         tasks.append(asyncio.create_task(visitors.visit(line, due)))
     await asyncio.gather(*tasks)
     seconds = time.perf_counter() - began
+    visitors.leave()
     told = _told(
         len(lines), seconds, visitors.statuses, visitors.granted, visitors.refused, visitors.without_retry_after
     )

@@ -21,6 +21,10 @@ SEATS_SHARE_MAX: Final = 0.9
 SOLD_BEFORE: Final = 1_000
 SOLD_PER_S: Final = 500
 TRIES: Final = 4
+PACE_HALL: Final = "stadium-60k"
+PACE_CONNECTIONS: Final = 256
+PACE_S: Final = 5.0
+PACE_STEPS: Final = 4
 PER_S_GOAL: Final = ">= 100 an event (PERF-10)"
 RESERVE_GOAL: Final = "< 200 ms (PERF-01)"
 WITH_RETRIES_GOAL: Final = ">= 1000 (PERF-11)"
@@ -71,15 +75,31 @@ async def reserve(
             "workers": workers,
             "redis": redis,
             "cpu": middle.cpu,
-            "cpu_us_per_hold": {
-                role: round(1e6 * used / 100 / middle.per_s, 1) for role, used in middle.cpu.items() if used
-            },
+            "cpu_us_per_hold": us_per_hold(middle),
             "steal_pct": max(told.use.steal_pct for told in ours),
             "foreign_pct": max(told.use.foreign_pct for told in ours),
             "disturbed": any(told.use.is_disturbed for told in ours),
         },
         as_json=as_json,
     )
+
+
+async def one_pace(shown: report.Steps, *, workers: int) -> Told:
+    """A sale over HTTP by so many web processes, without anything beside it."""
+    async with grounds.opened(workers=workers) as ground:
+        guests = await prepare(ground, PACE_HALL, shown)
+        await _warm_up(ground, guests, PACE_CONNECTIONS)
+        shown.done()
+        shown.begin(f"{workers} web processes")
+        told = await _one_run(ground, guests, PACE_CONNECTIONS, PACE_S)
+        await ground.require_well()
+        shown.done()
+    return told
+
+
+def us_per_hold(told: Told) -> dict[str, float]:
+    """Microseconds of processor that a hold took, by what the processes are."""
+    return {role: round(1e6 * used / 100 / told.per_s, 1) for role, used in told.cpu.items() if used}
 
 
 async def steady(*, per_s: float, seconds: float, connections: int, hall: str, as_json: bool) -> None:
