@@ -18,6 +18,7 @@ from voelgoed.bench import fanout, ground as grounds, growth, halls, openloop, r
 from voelgoed.bench.ground import BenchRefused, Ground, hall_of
 from voelgoed.bench.report import Measured
 
+pytestmark = pytest.mark.timeout(240)  # the first of them starts an installation, beside whatever else runs
 SEATS = 5_000
 GUESTS = 4_096
 CROWD = 1_000
@@ -292,6 +293,7 @@ async def test_growth_is_measured_at_every_size(ground: Ground) -> None:
     assert sizes == {"seats": [1_000, 2_000], "held": [0, 300], "events": [1, 3]}
     everything = [cost for some in costs.values() for cost in some]
     assert min(min(cost.postgresql_us, cost.process_us) for cost in everything) > 0
-    drawing = ET.fromstring(growth.draw(costs))
+    drawing = ET.fromstring(growth.draw(costs, is_disturbed=True))
     said = {text.text for text in drawing.iter("{http://www.w3.org/2000/svg}text")}
+    assert any("disturbed" in str(text) for text in said)
     assert said >= {"PostgreSQL", "web process", "1,000", "2,000", *(f"{one.process_us:,.0f}" for one in everything)}

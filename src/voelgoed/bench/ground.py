@@ -206,6 +206,14 @@ class Ground:
             done += step
         return count / (time.perf_counter() - began)
 
+    async def checkpoint(self) -> None:
+        """From here on every page is written whole once more: so it is the same for whatever is compared."""
+        admin = await asyncpg.connect(self.embedded.admin_url)
+        try:
+            await admin.execute("checkpoint")
+        finally:
+            await admin.close()
+
     async def require_well(self) -> None:
         """Nothing that must never be so is so; otherwise no figure counts."""
         found = await auditing.verify(self.db)

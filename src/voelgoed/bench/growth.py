@@ -42,8 +42,8 @@ class Plan:
     seats: Sequence[int] = (1_000, 20_000, 100_000)
     held: Sequence[int] = (0, 20_000, 80_000)
     events: Sequence[int] = (1, 10, 100)
-    holds: int = 500
-    rounds: int = 3
+    holds: int = 800
+    rounds: int = 5
 
     @property
     def points(self) -> int:
@@ -65,7 +65,7 @@ async def growth(*, plan: Plan, with_processes: bool, figure: Path | None, as_js
             some.append(Cost(size=workers, postgresql_us=cost["postgresql"], process_us=cost["web"]))
             is_disturbed = is_disturbed or told.use.is_disturbed
     if figure:
-        figure.write_text(draw(costs), encoding="utf-8")  # noqa: ASYNC240 - nobody else is on this loop
+        figure.write_text(draw(costs, is_disturbed=is_disturbed), encoding="utf-8")  # noqa: ASYNC240 - nobody else is on this loop
     if as_json:
         told_all = {name: [asdict(one) for one in some] for name, some in costs.items()}
         report.show(told_all | {"holds": plan.holds, "rounds": plan.rounds, "disturbed": is_disturbed}, as_json=True)
@@ -86,10 +86,13 @@ async def measure(ground: Ground, plan: Plan, shown: report.Steps) -> dict[str, 
             await process.hold_many(processes.asks(sale, WARM_UP))
             costs["seats"].append(await _cost(ground, process, plan, seats, [sale]))
             shown.done()
-        sale, held = await _looked_at(ground, process), 0
+        sale, held = await _looked_at(ground, process), 0  # in the largest of them
         for size in plan.held:
             shown.begin(f"{size} held")
-            held += len(await process.hold_many(processes.asks(sale, size - held)))
+            given = await process.hold_many(processes.asks(sale, size - held))
+            for last in given[-1:]:
+                await process.wait_for_redis(last)  # what is told of these is not the next ones' cost
+            held += len(given)
             await _require_held(ground, sale, held)
             costs["held"].append(await _cost(ground, process, plan, size, [sale]))
             held += plan.rounds * plan.holds
@@ -113,6 +116,7 @@ async def _cost(ground: Ground, process: Process, plan: Plan, size: int, sales: 
             if len(sale.seat_ids) < each:
                 sales[number] = await _looked_at(ground, process)
         dealt = zip(*(processes.asks(sale, each) for sale in sales), strict=True)
+        await ground.checkpoint()
         told.append(await process.cost_of(ground, [ask for some in dealt for ask in some]))
     postgresql, own = (round(statistics.median(side), 1) for side in zip(*told, strict=True))
     return Cost(size=size, postgresql_us=postgresql, process_us=own)
@@ -132,10 +136,10 @@ async def _require_held(ground: Ground, sale: Sale, held: int) -> None:
         raise BenchRefused(f"{held} holds were given, {found} are there")
 
 
-def draw(costs: Mapping[str, Sequence[Cost]]) -> str:
-    """A drawing of what a hold costs, a panel for each way to grow."""
+def draw(costs: Mapping[str, Sequence[Cost]], *, is_disturbed: bool) -> str:
+    """A drawing of what a hold costs, a panel for each way to grow; a disturbed one says so wherever it is shown."""
     return chart.draw(
-        "Microseconds of processor for one hold",
+        "Microseconds of processor for one hold" + (", on a disturbed machine" if is_disturbed else ""),
         [
             Panel(
                 title=TITLES[name],

@@ -167,7 +167,7 @@ class _Tiers:
         given = await self.process.hold_many(wanted)
         self.given += given
         for one in given[:1] + given[-1:]:
-            await self.process.wait_for_redis(self.sale.event_id, one)
+            await self.process.wait_for_redis(one)
         await self.process.wait_until_believed()
 
     async def hot_lookup(self) -> dict[str, float]:
@@ -182,7 +182,7 @@ class _Tiers:
         began = time.perf_counter()
         found = await self.process.projection.read_hold(*self._key(one))
         took = time.perf_counter() - began
-        _require(found is not None and (found.hold_id, found.user_id) == one[1:], "Redis has another hold")
+        _require(found is not None and (found.hold_id, found.user_id) == one[2:], "Redis has another hold")
         return {"redis_lookup": took}
 
     async def redis_delete_and_write(self) -> dict[str, float]:
@@ -215,7 +215,7 @@ class _Tiers:
         given = await self.process.hold(event_id, seat_id)
         locked = time.perf_counter() - began
         known = await self.process.availability.look_up(*self._key(given))
-        await self.process.wait_for_redis(event_id, given)
+        await self.process.wait_for_redis(given)
         everywhere = time.perf_counter() - began
         _require(known is not None and known.hold_id == given.hold_id, "the map does not know what was just given")
         self.given.append(given)
@@ -253,7 +253,7 @@ class _Tiers:
         found = await self.process.availability.look_up(*self._key(one))
         took = time.perf_counter() - began
         _require(found is not None and found.status is SeatStatus.HELD, "a held seat is shown as free")
-        _require(found is not None and (found.hold_id, found.user_id) == one[1:], "the map has another hold")
+        _require(found is not None and (found.hold_id, found.user_id) == one[2:], "the map has another hold")
         return took
 
     async def _apply(self, one: Given, status: int) -> float:
@@ -281,7 +281,7 @@ class _Tiers:
         raise BenchRefused("Redis would not take a change")
 
     def _key(self, one: Given) -> tuple[OrganizationId, UUID, UUID]:
-        return self.process.organization_id, self.sale.event_id, one.seat_id
+        return self.process.organization_id, one.event_id, one.seat_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,16 +292,16 @@ class _FullRedis:
     holds: int
     events: int
     bytes: int
-    samples: Sequence[tuple[UUID, Given]]
+    samples: Sequence[Given]
     draw: random.Random
 
     async def lookup(self) -> dict[str, float]:
         await self.process.wait_until_believed()
-        event_id, one = self.draw.choice(self.samples)
+        one = self.draw.choice(self.samples)
         began = time.perf_counter()
-        found = await self.process.projection.read_hold(self.process.organization_id, event_id, one.seat_id)
+        found = await self.process.projection.read_hold(self.process.organization_id, one.event_id, one.seat_id)
         took = time.perf_counter() - began
-        _require(found is not None and (found.hold_id, found.user_id) == one[1:], "Redis has another hold")
+        _require(found is not None and (found.hold_id, found.user_id) == one[2:], "Redis has another hold")
         return {"redis_lookup_among_holds": took}
 
 
@@ -313,7 +313,7 @@ async def _fill_redis(process: Process, sale: Sale, count: int) -> _FullRedis:
     found = await Availability(process.db, Projection(process.link)).load(process.organization_id, sale.event_id)
     per_event = max(1, len(found) // 2)
     draw = random.Random(1)  # noqa: S311 - the same in every run
-    samples: list[tuple[UUID, Given]] = []
+    samples: list[Given] = []
     before = await _used_bytes(process.link)
     written, events = 0, math.ceil(count / per_event)
     for _ in range(events):
@@ -324,7 +324,7 @@ async def _fill_redis(process: Process, sale: Sale, count: int) -> _FullRedis:
         now_ms = found.database_ms(time.monotonic())
         held: list[Given] = []
         for ordinal in range(min(per_event, count - written)):
-            one = Given(found.seat_id(ordinal), new_id(), new_id())
+            one = Given(found.event_id, found.seat_id(ordinal), new_id(), new_id())
             change = SeatChange(
                 seat_id=one.seat_id,
                 version=found.versions[ordinal] + 1,
@@ -337,7 +337,7 @@ async def _fill_redis(process: Process, sale: Sale, count: int) -> _FullRedis:
             held.append(one)
         written += len(held)
         await process.projection.rebuild(found, epoch, {one.hold_id: now_ms + HELD_FOR_MS for one in held})
-        samples += [(found.event_id, one) for one in draw.sample(held, min(len(held), SAMPLES // events + 1))]
+        samples += draw.sample(held, min(len(held), SAMPLES // events + 1))
     return _FullRedis(
         process=process,
         holds=written,

@@ -141,8 +141,8 @@ def tiers(
 
 @bench.command("growth")
 def growth(
-    holds: Annotated[int, typer.Option(min=100, max=1_000, help="Holds in a round.")] = 500,
-    rounds: Rounds = 3,
+    holds: Annotated[int, typer.Option(min=100, max=1_000, help="Holds in a round.")] = 800,
+    rounds: Rounds = 5,
     figure: Annotated[Path | None, typer.Option(help="Draw it into this file, as SVG.", dir_okay=False)] = None,
     *,
     without_processes: Annotated[bool, typer.Option(help="Leave out what needs several web processes.")] = False,
