@@ -4,6 +4,7 @@ In microseconds of processor, PostgreSQL's and the process's own: by the lane it
 the four, which only real processes can show.
 """
 
+import asyncio
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,9 +15,10 @@ from voelgoed.bench import chart, ground as grounds, machine, process as process
 from voelgoed.bench.chart import Panel
 from voelgoed.bench.ground import BenchRefused, Ground, Sale, hall_of
 from voelgoed.bench.process import Process
+from voelgoed.holds.lane import COMPANY_S
 
 SMALL: Final = 1_000
-WARM_UP: Final = 200
+WARM_UP: Final = 199
 PROCESSES: Final = (1, 2)
 TITLES: Final = {
     "seats": "Seats of the event",
@@ -86,10 +88,10 @@ async def measure(ground: Ground, plan: Plan, shown: report.Steps) -> dict[str, 
             await process.hold_many(processes.asks(sale, WARM_UP))
             costs["seats"].append(await _cost(ground, process, plan, seats, [sale]))
             shown.done()
-        sale, held = await _looked_at(ground, process), 0  # in the largest of them
+        sale, held = await _looked_at(ground, process), 1  # in the largest of them
         for size in plan.held:
             shown.begin(f"{size} held")
-            given = await process.hold_many(processes.asks(sale, size - held))
+            given = await process.hold_many(processes.asks(sale, max(0, size - held)))
             for last in given[-1:]:
                 await process.wait_for_redis(last)  # what is told of these is not the next ones' cost
             held += len(given)
@@ -117,15 +119,18 @@ async def _cost(ground: Ground, process: Process, plan: Plan, size: int, sales: 
                 sales[number] = await _looked_at(ground, process)
         dealt = zip(*(processes.asks(sale, each) for sale in sales), strict=True)
         await ground.checkpoint()
+        if len(sales) == 1:
+            await asyncio.sleep(COMPANY_S)  # whoever sold before counts as company for so long, and batches are small
         told.append(await process.cost_of(ground, [ask for some in dealt for ask in some]))
     postgresql, own = (round(statistics.median(side), 1) for side in zip(*told, strict=True))
     return Cost(size=size, postgresql_us=postgresql, process_us=own)
 
 
 async def _looked_at(ground: Ground, process: Process) -> Sale:
-    """An event on sale of which the process has a map, as of every event at which somebody looks."""
+    """An event of which the process has a map and has sold the first seat: the sale has begun."""
     sale = await ground.put_on_sale()
     await process.availability.load(ground.place.id, sale.event_id)
+    await process.hold_many(processes.asks(sale, 1))
     return sale
 
 
