@@ -38,6 +38,7 @@ from voelgoed.seating import operator
 from voelgoed.seating.generate import generate
 from voelgoed.seating.model import Pin, Version, VersionStatus
 from voelgoed.seating.presets import preset
+from voelgoed.seating.spec import RowsSpec, Spec
 from voelgoed.seating.studio import Studio
 from voelgoed.ticketing import operator as prices
 
@@ -59,6 +60,11 @@ LAPSED_HOLDS: Final = (
     " initial_expires_at, expires_at) select hold_id, organization_id, event_id, zone_id, seat_id, held_by, 'bench',"
     " held_until - interval '10 minutes', held_until, held_until from event_seats where event_id = $1 and ordinal < $2"
 )
+
+
+SECTION_ROWS, SECTION_SEATS = 20, 50
+STANDS: Final = 5
+STAND_FROM, SECTION_DEPTH = 2_000, 2_000
 
 
 class BenchRefused(StartRefused):
@@ -83,6 +89,7 @@ class Ground:
     embedded: Embedded
     db: Database
     owner: Connection
+    link: RedisLink
     studio: Studio
     place: Organization
     venue: Venue
@@ -123,9 +130,9 @@ class Ground:
         while self.frozen:
             os.kill(self.frozen.pop(), signal.SIGCONT)
 
-    async def make_hall(self, name: str) -> None:
-        """A layout of the venue, ready to be chosen."""
-        layout = await asyncio.to_thread(generate, preset(name))
+    async def make_hall(self, hall: str | Spec) -> None:
+        """A layout of the venue, a preset or another, ready to be chosen."""
+        layout = await asyncio.to_thread(generate, preset(hall) if isinstance(hall, str) else hall)
         self.hall = await operator.add_layout(self.studio, self.place, self.venue.id, layout)
         await operator.move(
             self.studio, self.place, self.hall.layout_id, self.hall.version, VersionStatus.ACTIVE, reason=None
@@ -199,6 +206,14 @@ class Ground:
             done += step
         return count / (time.perf_counter() - began)
 
+    async def checkpoint(self) -> None:
+        """From here on every page is written whole once more: so it is the same for whatever is compared."""
+        admin = await asyncpg.connect(self.embedded.admin_url)
+        try:
+            await admin.execute("checkpoint")
+        finally:
+            await admin.close()
+
     async def require_well(self) -> None:
         """Nothing that must never be so is so; otherwise no figure counts."""
         found = await auditing.verify(self.db)
@@ -215,6 +230,25 @@ class Ground:
             sale.event_id,
         )
         return count
+
+
+def hall_of(seats: int) -> Spec:
+    """A hall of so many thousand seats: one section again and again in five stands, so that nothing else differs."""
+    sections, rest = divmod(seats, SECTION_ROWS * SECTION_SEATS)
+    assert sections
+    assert not rest
+    blocks = tuple(
+        RowsSpec(
+            code=f"S{number}",
+            name=f"Section {number}",
+            rows=SECTION_ROWS,
+            seats=SECTION_SEATS,
+            facing=360 / STANDS * (number % STANDS),
+            distance=STAND_FROM + number // STANDS * SECTION_DEPTH,
+        )
+        for number in range(sections)
+    )
+    return Spec(name=f"Hall of {seats}", blocks=blocks)
 
 
 @contextlib.asynccontextmanager
@@ -274,6 +308,7 @@ async def _inside(home: Path, process: subprocess.Popen[str]) -> AsyncIterator[G
             embedded=embedded,
             db=db,
             owner=owner,
+            link=link,
             studio=Studio(db, Cache(link=link)),
             place=place,
             venue=venue,

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import uvloop
 
 ANSWER_WAIT_S = 10.0
+COME_AGAIN = ("429", "503")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +33,16 @@ class Told:
     max_ms: float
     refused_p50_ms: float | None
     without_retry_after: int
+    asked_again: int = 0
 
     @property
     def granted(self) -> int:
         return sum(count for status, count in self.statuses.items() if status.startswith("2"))
+
+    @property
+    def answered(self) -> int:
+        """Those who were told something, be it no; who came again, as told, counts by the last word."""
+        return sum(count for status, count in self.statuses.items() if status != "none" and status < "500")
 
     @property
     def errors(self) -> int:
@@ -79,40 +86,60 @@ class _Wire(asyncio.Protocol):
         return await asyncio.wait_for(self.answer, ANSWER_WAIT_S)
 
 
-async def run(address: str, lines: Sequence[str], *, per_s: float, connections: int) -> dict[str, Any]:
-    """Send each line at its time, over whichever connection is free."""
-    loop = asyncio.get_running_loop()
-    free: asyncio.Queue[_Wire] = asyncio.Queue()
+class _Visitors:
+    """Connections that stay open, and what came back over them."""
 
-    async def connect() -> _Wire:
-        _, wire = await loop.create_connection(_Wire, *host_and_port(address))
-        return wire
+    def __init__(self, address: str, tries: int) -> None:
+        self._where, self._tries = host_and_port(address), tries
+        self._free: asyncio.Queue[_Wire] = asyncio.Queue()
+        self.statuses: Counter[str] = Counter()
+        self.granted: list[float] = []
+        self.refused: list[float] = []
+        self.without_retry_after = 0
+        self.asked_again = 0
 
-    for _ in range(connections):
-        free.put_nowait(await connect())
-    statuses: Counter[str] = Counter()
-    granted: list[float] = []
-    refused: list[float] = []
-    without_retry_after = 0
+    async def connect(self) -> None:
+        _, wire = await asyncio.get_running_loop().create_connection(_Wire, *self._where)
+        self._free.put_nowait(wire)
 
-    async def one(line: str, due: float) -> None:
-        nonlocal without_retry_after
-        wire = await free.get()
+    def leave(self) -> None:
+        while not self._free.empty():
+            self._free.get_nowait().transport.close()
+
+    async def visit(self, line: str, due: float) -> None:
+        """Ask, and again as long as that is what one is told to do and tries are left."""
+        status = "none"
+        for left in reversed(range(self._tries)):
+            head = await self._ask(line)
+            if head is None:
+                break
+            status, wait_s = head[9:12].decode(), _retry_after_s(head)
+            self.without_retry_after += status in COME_AGAIN and wait_s is None
+            if status not in COME_AGAIN or not left:
+                (self.granted if status.startswith("2") else self.refused).append(time.perf_counter() - due)
+                break
+            self.asked_again += 1
+            await asyncio.sleep(wait_s or 0)
+        self.statuses[status] += 1
+
+    async def _ask(self, line: str) -> bytes | None:
+        """What is answered, if anything is, over whichever connection is free."""
+        wire = await self._free.get()
         try:
             head = await wire.ask(_request(line))
         except (OSError, TimeoutError):
-            statuses["none"] += 1
             wire.transport.abort()
-            wire = await connect()
-        else:
-            status = head[9:12].decode()
-            statuses[status] += 1
-            took = time.perf_counter() - due
-            (granted if status.startswith("2") else refused).append(took)
-            if status in ("429", "503") and b"retry-after:" not in head.lower():
-                without_retry_after += 1
-        free.put_nowait(wire)
+            await self.connect()
+            return None
+        self._free.put_nowait(wire)
+        return head
 
+
+async def run(address: str, lines: Sequence[str], *, per_s: float, connections: int, tries: int = 1) -> dict[str, Any]:
+    """Send each line at its time; whoever is told to come again does, so often in all."""
+    visitors = _Visitors(address, tries)
+    for _ in range(connections):
+        await visitors.connect()
     began = time.perf_counter() + 0.1
     tasks = []
     for number, line in enumerate(lines):
@@ -120,9 +147,14 @@ async def run(address: str, lines: Sequence[str], *, per_s: float, connections: 
         wait = due - time.perf_counter()
         if wait > 0:
             await asyncio.sleep(wait)
-        tasks.append(asyncio.create_task(one(line, due)))
+        tasks.append(asyncio.create_task(visitors.visit(line, due)))
     await asyncio.gather(*tasks)
-    return _told(len(lines), time.perf_counter() - began, statuses, granted, refused, without_retry_after)
+    seconds = time.perf_counter() - began
+    visitors.leave()
+    told = _told(
+        len(lines), seconds, visitors.statuses, visitors.granted, visitors.refused, visitors.without_retry_after
+    )
+    return {**told, "asked_again": visitors.asked_again}
 
 
 def _told(
@@ -171,9 +203,9 @@ async def burst(address: str, lines: Sequence[str]) -> dict[str, Any]:
     return _told(len(lines), seconds, statuses, took, [], 0)
 
 
-async def apart(address: str, lines: Sequence[str], *, per_s: float, connections: int) -> Told:
+async def apart(address: str, lines: Sequence[str], *, per_s: float, connections: int, tries: int = 1) -> Told:
     """An open loop in a process of its own."""
-    return await _apart("run", address=address, lines=list(lines), per_s=per_s, connections=connections)
+    return await _apart("run", address=address, lines=list(lines), per_s=per_s, connections=connections, tries=tries)
 
 
 async def burst_apart(address: str, lines: Sequence[str]) -> Told:
@@ -206,6 +238,14 @@ def _request(line: str) -> bytes:
     method, path, token = line.split(" ")
     head = f"{method} {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\nContent-Length: 0\r\n\r\n"
     return head.encode()
+
+
+def _retry_after_s(head: bytes) -> float | None:
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.lower() == b"retry-after":
+            return float(value)
+    return None
 
 
 def _percentile(sorted_s: Sequence[float], share: float) -> float:

@@ -1,10 +1,11 @@
 """`voelgoed bench`: what things cost on this machine."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from voelgoed.bench import fanout as watching, halls, selling
+from voelgoed.bench import fanout as watching, growth as growing, halls, selling, tiers as layers
 from voelgoed.cli.arguments import AsJson, settings_for
 from voelgoed.wiring import run_to_end
 
@@ -122,3 +123,32 @@ def fanout(
     """How soon a hold is seen by everybody who looks at the live map."""
     settings_for("bench", log_level="warning")
     run_to_end(watching.fanout(viewers=viewers, crowd=crowd, per_s=per_s, seconds=seconds, hall=hall, as_json=as_json))
+
+
+@bench.command("tiers")
+def tiers(
+    hall: Hall = "stadium-100k",
+    rounds: Rounds = 5,
+    hot_holds: Annotated[int, typer.Option(min=10, max=90_000, help="Holds in a process's memory.")] = 10_000,
+    redis_holds: Annotated[int, typer.Option(min=10, max=10_000_000, help="Holds in Redis.")] = 1_000_000,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """What memory, Redis and PostgreSQL cost each, and a hold through all three; beside what was hoped for."""
+    settings_for("bench", log_level="warning")
+    run_to_end(layers.tiers(hall=hall, rounds=rounds, hot_holds=hot_holds, redis_holds=redis_holds, as_json=as_json))
+
+
+@bench.command("growth")
+def growth(
+    holds: Annotated[int, typer.Option(min=100, max=1_000, help="Holds in a round.")] = 800,
+    rounds: Rounds = 5,
+    figure: Annotated[Path | None, typer.Option(help="Draw it into this file, as SVG.", dir_okay=False)] = None,
+    *,
+    without_processes: Annotated[bool, typer.Option(help="Leave out what needs several web processes.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """What a hold costs as seats, holds, events and web processes become more."""
+    settings_for("bench", log_level="warning")
+    plan = growing.Plan(holds=holds, rounds=rounds)
+    run_to_end(growing.growth(plan=plan, with_processes=not without_processes, figure=figure, as_json=as_json))
