@@ -17,8 +17,12 @@ export async function offerOf(eventId: string): Promise<Offer> {
 	return (await ask(api.GET('/api/events/{event_id}/layout', { params: { path: { event_id: eventId } } }))).data;
 }
 
-export async function seatMapOf(eventId: string): Promise<Schemas['SeatMapView']> {
-	return (await ask(api.GET('/api/events/{event_id}/seatmap', { params: { path: { event_id: eventId } } }))).data;
+/** All places, and what the server calls that map: who names it to the stream is told what came after it. */
+export async function seatMapOf(eventId: string): Promise<{ snapshot: Schemas['SeatMapView']; id: string }> {
+	const asked = api.GET('/api/events/{event_id}/seatmap', { params: { path: { event_id: eventId } } });
+	const { data: snapshot } = await ask(asked);
+	const tag = (await asked).response.headers.get('ETag');
+	return { snapshot, id: /"([\d:]+)"/.exec(tag ?? '')?.[1] ?? '' };
 }
 
 export async function ownHolds(eventId: string): Promise<Hold[]> {

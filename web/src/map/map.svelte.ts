@@ -44,7 +44,8 @@ export interface Transform {
 export type Answer = 'free' | 'own' | 'pending' | 'pooled' | 'locked' | Exclude<Status, 'available'>;
 /** Something that was asked for and refused. */
 export interface Notice {
-	readonly seat: number;
+	/** Null where it is about more than one seat. */
+	readonly seat: number | null;
 	readonly reason: string;
 }
 
@@ -123,9 +124,10 @@ export class SeatMapState {
 		this.#opened = new Set(zoneIds);
 	}
 
-	/** All seats anew. An older one of the same epoch is late and changes nothing. */
-	load(snapshot: Snapshot): boolean {
-		if (snapshot.epoch === this.#epoch && snapshot.map_version < this.#version) return false;
+	/** All seats anew. What is older than what is shown is late and changes nothing, unless it is to replace that. */
+	load(snapshot: Snapshot, { isReplacing = false } = {}): boolean {
+		const isOlder = snapshot.epoch < this.#epoch || (snapshot.epoch === this.#epoch && snapshot.map_version < this.#version);
+		if (isOlder && !isReplacing) return false;
 		const { looks } = this;
 		if (snapshot.seat_count !== looks.length) throw new Error(`a map of ${snapshot.seat_count} seats for ${looks.length}`);
 		const statuses = unpack(snapshot.statuses, looks.length);

@@ -94,8 +94,7 @@ export function speakSection(map: SeatMapState, section: Section): string {
 /** Why something was taken back, with the seat it is about. */
 export function sayNotice(map: SeatMapState, { seat, reason }: Notice): string {
 	const key = `map.refused.${reason}`;
-	const words = { seat: saySeat(map, seat) };
-	return isWordKey(key) ? t(key, words) : reason;
+	return seat !== null && isWordKey(key) ? t(key, { seat: saySeat(map, seat) }) : reason;
 }
 
 function lowered(words: string): string {
