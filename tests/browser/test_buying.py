@@ -2,81 +2,32 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
 import httpx2
 import pytest
-from playwright.async_api import Browser, Locator, Page, Route, ViewportSize, expect
+from playwright.async_api import Locator, Page, Route, ViewportSize, expect
 
-from tests.browser.conftest import DESKTOP, Visit, open_visit
-from tests.browser.test_map import theatre
+from tests.browser.conftest import DESKTOP, PRICES, Guest, Visit
 from tests.browser.test_organiser import come_in
-from tests.make.accounts import Person, make_organization, make_person
+from tests.make.accounts import Person, make_person
 from tests.make.events import make_event, soon
 from tests.make.holds import Sale, let_pass, on_sale
+from tests.make.layouts import theatre
 from tests.make.seating import publish
 from tests.make.web import Site
 from tests.sim.shop import Shop
 from voelgoed.accounts.model import Organization, Role
 from voelgoed.db import Connection, Database
-from voelgoed.holds.following import Follower
 from voelgoed.seating import presets
 from voelgoed.wiring import Services
 
 expect.set_options(timeout=15_000)
 SMALL_PHONE = ViewportSize(width=360, height=740)
-PRICES = {"FRONT": 65_000, "STALLS": 45_000, "RAISED": 32_000, "BACK": 18_000, "TERRACE": 9_500}
 HOLD_S = 600
 SPACE = "[\u00a0\u202f ]"
-
-Guest = Callable[..., Awaitable[Visit]]
-
-
-@pytest.fixture(autouse=True)
-async def following(services: Services, site: Site) -> AsyncIterator[None]:
-    """What a serving process does beside answering: it hears of what others have changed."""
-    was, closing = services.availability.is_live, asyncio.Event()
-    follower = Follower(services.db, services.redis, services.availability, services.projection, pace_s=0.05)
-    running = asyncio.create_task(follower.run(closing))
-    yield
-    closing.set()
-    await running
-    services.availability.is_live = was
-
-
-@pytest.fixture
-async def place(db: Database) -> Organization:
-    return await make_organization(db, name="Die Skouburg")
-
-
-@pytest.fixture
-async def sale(services: Services, place: Organization) -> Sale:
-    """A theatre on sale: four prices, loges for members, a terrace where people stand."""
-    return await on_sale(services, place, layout=theatre(), amounts=PRICES, capacity=None, slug="boemeltrein")
-
-
-@pytest.fixture
-async def guest(browser: Browser, site: Site) -> AsyncIterator[Guest]:
-    """Opens a browser of its own for each who comes."""
-    opened: list[Visit] = []
-
-    async def come(viewport: ViewportSize = DESKTOP, *, dark: bool = False, is_touch: bool = False) -> Visit:
-        visit = await open_visit(browser, site, viewport=viewport, dark=dark)
-        if is_touch:
-            await visit.context.close()
-            context = await browser.new_context(
-                viewport=viewport, base_url=site.address, locale="en-ZA", has_touch=True, is_mobile=True
-            )
-            context.set_default_timeout(15_000)
-            visit = Visit(await context.new_page(), context)
-        opened.append(visit)
-        return visit
-
-    yield come
-    for visit in opened:
-        await visit.context.close()
+pytestmark = pytest.mark.usefixtures("following")
 
 
 def address(sale: Sale) -> str:

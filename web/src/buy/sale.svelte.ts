@@ -54,11 +54,14 @@ export class Sale {
 	areas = $derived.by(() => (this.offer?.zones ?? []).filter(({ place, is_enabled }) => is_enabled && place !== 'reserved'));
 	/** Zones that are shown but not for this person. */
 	locked = $derived.by(() => (this.offer?.zones ?? []).filter((zone) => zone.is_enabled && !this.#isOpen(zone)));
-	left = $derived.by(() => [...this.counts.values()].reduce((sum, { available }) => sum + available, 0));
-	/** Nothing is left: `sold`, or all that is left is held by somebody and may come back. */
-	soldOut = $derived.by((): 'sold' | 'held' | null => {
-		if (this.counts.size === 0 || this.left > 0) return null;
-		return [...this.counts.values()].some(({ held }) => held > 0) ? 'held' : 'sold';
+	/** Nothing is left for this person: all is `sold`; or what is not is `held` and may come back, or is for `members`. */
+	soldOut = $derived.by((): 'sold' | 'held' | 'members' | null => {
+		if (this.counts.size === 0) return null;
+		const lockedIds = new Set(this.locked.map(({ zone_id }) => zone_id));
+		const theirs = [...this.counts.values()].filter(({ zone_id }) => !lockedIds.has(zone_id));
+		if (theirs.some(({ available }) => available > 0)) return null;
+		if (theirs.some(({ held }) => held > 0)) return 'held';
+		return this.locked.some(({ zone_id }) => this.leftIn(zone_id) > 0) ? 'members' : 'sold';
 	});
 
 	/** As somebody, and not as a guest. */
@@ -201,9 +204,11 @@ export class Sale {
 		// Such an event has no page any more; what is known of it is enough to say so.
 		if (UNLISTED.includes(status)) return;
 		await this.page.load();
+		// Meanwhile it may have come to be such an event, and that is why it has no page.
+		if (UNLISTED.includes(this.#status ?? '')) return;
 		if (this.page.standing === 'missing') this.standing = 'missing';
-		else if ((triesLeft === TRIES_MAX || this.event?.status !== status) && triesLeft > 1 && this.#status === status) {
-			setTimeout(() => void this.#turn(status, triesLeft - 1), LOOK_AGAIN_MS);
+		else if ((triesLeft === TRIES_MAX || this.event?.status !== status) && triesLeft > 1) {
+			setTimeout(() => this.#status === status && void this.#turn(status, triesLeft - 1), LOOK_AGAIN_MS);
 		}
 	}
 }
