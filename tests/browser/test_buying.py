@@ -7,7 +7,7 @@ from uuid import UUID
 
 import httpx2
 import pytest
-from playwright.async_api import Locator, Page, Route, ViewportSize, expect
+from playwright.async_api import Browser, Locator, Page, Response, Route, ViewportSize, expect
 
 from tests.browser.conftest import DESKTOP, PRICES, Guest, Visit
 from tests.browser.test_organiser import come_in
@@ -26,6 +26,7 @@ from voelgoed.wiring import Services
 expect.set_options(timeout=15_000)
 SMALL_PHONE = ViewportSize(width=360, height=740)
 HOLD_S = 600
+SCRIPTS_GZIP_MAX = 150 * 1024
 SPACE = "[\u00a0\u202f ]"
 pytestmark = pytest.mark.usefixtures("following")
 
@@ -91,6 +92,26 @@ def price(rand: int) -> re.Pattern[str]:
     """As people here write it, whatever stands for the gap."""
     grouped = f"{rand:,}".replace(",", f"{SPACE}?")
     return re.compile(f"R{SPACE}?{grouped}")
+
+
+async def test_the_seats_come_with_little_code(browser: Browser, site: Site, sale: Sale) -> None:
+    """Every script that a browser fetches for them the first time, as large as it came over the wire."""
+    context = await browser.new_context(base_url=site.address, locale="en-ZA", service_workers="block")
+    await context.set_extra_http_headers({"accept-encoding": "gzip"})
+    page = await context.new_page()
+    came: list[Response] = []
+    page.on("response", lambda response: came.append(response) if "javascript" in _type_of(response) else None)
+    await open_sale(page, sale)
+    assert {response.headers.get("content-encoding", "none") for response in came} <= {"gzip", "none"}
+    sizes = {response.url.rsplit("/", 1)[-1]: (await response.request.sizes())["responseBodySize"] for response in came}
+    await context.close()
+    print(f"\nscripts of the seats, gzip: {sum(sizes.values())} of at most {SCRIPTS_GZIP_MAX} bytes: {sizes}")
+    assert len(sizes) > 3
+    assert 0 < sum(sizes.values()) <= SCRIPTS_GZIP_MAX
+
+
+def _type_of(response: Response) -> str:
+    return response.headers.get("content-type", "")
 
 
 @pytest.mark.req("UI-01", "UI-02", "UI-07", "PUB-11")

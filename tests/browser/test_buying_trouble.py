@@ -13,8 +13,8 @@ import httpx2
 import pytest
 from playwright.async_api import Browser, Locator, Page, Request, Response, ViewportSize, expect
 
-from tests.browser.conftest import DESKTOP, PRICES, Visit
-from tests.browser.test_buying import basket, open_sale, rows, said_of, tap
+from tests.browser.conftest import DESKTOP, PRICES, Guest, Visit
+from tests.browser.test_buying import basket, hold_by, open_sale, rows, said_of, screen_place, tap
 from tests.make.accounts import PASSWORD, Person, make_person
 from tests.make.events import soon
 from tests.make.holds import Sale, on_sale
@@ -357,6 +357,74 @@ async def test_a_seat_that_somebody_is_at_is_given_up_and_another_one_advised(
         await tap(page, sale, "STALLS-E-10")
         await expect(basket(page)).to_contain_text("1 place held for you")
     assert [row["seat_id"] for row in await rows(sale)] == [sale.seat("STALLS-E-10")]
+
+
+@pytest.mark.usefixtures("following")
+@pytest.mark.req("SEC-07", "PUB-11")
+async def test_a_seat_that_another_holds_tells_when_it_may_come_back(
+    visit: Visit, site: Site, sale: Sale, db: Database
+) -> None:
+    """Asked for once, when somebody looks at it; and when it does come back that is seen without asking."""
+    page = visit.page
+    rival = await make_person(db, sale.place)
+    held = await hold_by(site, rival, sale, "STALLS-E-12")
+    seat = f"/seats/{sale.seat('STALLS-E-12')}"
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith(seat) else None)
+    await open_sale(page, sale)
+    await tap(page, sale, "STALLS-E-10")
+    await expect(basket(page)).to_contain_text("1 place held for you")
+    await page.mouse.move(*await screen_place(page, sale, "STALLS-E-12"))
+    tip = page.locator(".tip")
+    await expect(tip).to_contain_text("held by someone else")
+    await expect(tip).to_contain_text("may come back within 10 minutes")
+    assert await visit.violations() == []
+    released = await site.client.delete(f"/api/holds/{held.json()['data']['hold_id']}", headers=rival.headers)
+    assert released.status_code == 204
+    await expect(tip).to_contain_text("available")
+    await expect(tip).not_to_contain_text("come back")
+    assert len(asked) == 1
+    assert said_of(visit) == []
+
+
+@pytest.mark.usefixtures("following")
+async def test_a_double_click_holds_a_seat_once_and_keeps_it(visit: Visit, sale: Sale) -> None:
+    """The second click of it is not a wish to give the seat back; a click a moment later is."""
+    page = visit.page
+    await open_sale(page, sale)
+    await tap(page, sale, "STALLS-E-10")
+    await expect(basket(page)).to_contain_text("1 place held for you")
+    place = await screen_place(page, sale, "STALLS-E-12")
+    await page.mouse.dblclick(*place, delay=60)
+    await expect(basket(page)).to_contain_text("2 places held for you")
+    assert len(await rows(sale)) == 2
+    await page.wait_for_timeout(500)
+    await page.mouse.click(*place)
+    await expect(basket(page)).to_contain_text("1 place held for you")
+    assert said_of(visit) == []
+
+
+@pytest.mark.usefixtures("following")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_a_phone_that_lies_on_its_side(guest: Guest, sale: Sale, dark: bool) -> None:  # noqa: FBT001 - a parameter of the table
+    """Map and basket stand beside each other, whole; the page does not scroll, the basket does."""
+    visit = await guest(LYING_PHONE, dark=dark)
+    page = visit.page
+    await open_sale(page, sale)
+    await tap(page, sale, "STALLS-E-10")
+    await expect(basket(page)).to_contain_text("1 place held for you")
+    boxes = [await page.locator(one).bounding_box() for one in (".seat-map", "section.basket", ".basket .head")]
+    for box in boxes:
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= LYING_PHONE["width"]
+        assert box["y"] + box["height"] <= LYING_PHONE["height"]
+    assert boxes[0] is not None
+    assert boxes[0]["height"] >= 180
+    assert await page.evaluate("document.documentElement.scrollHeight") == LYING_PHONE["height"]
+    await basket(page).get_by_role("button", name="Give all back").click()
+    await expect(basket(page)).to_contain_text("Nothing is held")
+    assert await visit.violations() == []
 
 
 @pytest.mark.usefixtures("following")

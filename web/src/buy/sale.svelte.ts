@@ -5,7 +5,7 @@ import { session } from '../lib/session.svelte.ts';
 import { pack } from '../map/looks.ts';
 import { SeatMapState, type Counts } from '../map/map.svelte.ts';
 import { OneEvent } from '../store/one-event.svelte.ts';
-import { offerOf, seatMapOf, type Offer, type OfferedZone } from './asking.ts';
+import { offerOf, seatMapOf, seatOf, type Offer, type OfferedZone } from './asking.ts';
 import { Basket } from './basket.svelte.ts';
 import { Live } from './live.svelte.ts';
 import { sayLocked } from './say.ts';
@@ -20,6 +20,9 @@ export const UNLISTED: readonly string[] = ['cancelled', 'ended', 'archived'];
 /** The event's page may hear of a change a moment after the stream. */
 const LOOK_AGAIN_MS = 1500;
 const TRIES_MAX = 5;
+const MINUTE_S = 60;
+/** Who only passes over a seat does not wonder. */
+const WONDER_MS = 300;
 /** More at a time are a group, and groups talk to the organiser. */
 const GROUP_MAX = 10;
 
@@ -113,6 +116,29 @@ export class Sale {
 	explain(zoneId: string, name: string): void {
 		const zone = this.locked.find(({ zone_id }) => zone_id === zoneId);
 		if (zone && this.map) this.map.notice = { seat: null, reason: sayLocked(zone.name, zone.membership_tier, this.isSignedIn, name) };
+	}
+
+	/** Somebody looks at a seat that another holds: when it may come back is asked once, and counted here until they look away. */
+	wonder(seat: number): () => void {
+		const { map, offer } = this;
+		let timer: ReturnType<typeof setTimeout>;
+		let isOver = false;
+		const count = (seconds: number) => {
+			if (isOver || !map || seconds <= 0) return;
+			map.awaited = { seat, minutes: Math.ceil(seconds / MINUTE_S) };
+			const rest = seconds % MINUTE_S || MINUTE_S;
+			timer = setTimeout(() => count(seconds - rest), rest * 1000);
+		};
+		const ask = () => {
+			// Strangers are told nothing of single seats, and nobody is made a guest by pointing.
+			if (map && offer && session.isAt(this.org)) seatOf(offer.event_id, map.hall.geometry.seatId(seat)).then(({ expires_in_seconds }) => count(expires_in_seconds ?? 0), () => {});
+		};
+		timer = setTimeout(ask, WONDER_MS);
+		return () => {
+			isOver = true;
+			clearTimeout(timer);
+			if (map) map.awaited = null;
+		};
 	}
 
 	leftIn(zoneId: string): number {
