@@ -68,14 +68,13 @@ async def screen_place(page: Page, sale: Sale | Shop, code: str) -> tuple[float,
 
 
 async def tap(page: Page, sale: Sale | Shop, code: str, *, by_finger: bool = False) -> None:
-    """Point at a seat and press; where seats are too small the first press only goes nearer."""
+    """Point at a seat and press; where seats are too small a press only goes nearer, to a section and then to seats."""
     transform = page.locator(".layer")
-    before = await transform.get_attribute("style")
     press = page.touchscreen.tap if by_finger else page.mouse.click
-    await press(*await screen_place(page, sale, code))
-    await page.wait_for_timeout(100)
-    if await transform.get_attribute("style") != before:
+    before = None
+    while before != (before := await transform.get_attribute("style")):
         await press(*await screen_place(page, sale, code))
+        await page.wait_for_timeout(100)
 
 
 async def rows(sale: Sale) -> list[Any]:
