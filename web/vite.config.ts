@@ -42,6 +42,8 @@ export default defineConfig(({ mode }) => ({
 			},
 		},
 		include: ['src/**/*.spec.ts'],
+		// Styles are empty to a test, but for what it reads as text.
+		css: { include: [/offline\.css/] },
 		restoreMocks: true,
 		unstubGlobals: true,
 	},

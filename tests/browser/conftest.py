@@ -1,21 +1,30 @@
 """A real browser: Debian's Chromium, driven by Playwright."""
 
+import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, async_playwright
 
+from tests.make.accounts import make_organization
+from tests.make.holds import Sale, on_sale
+from tests.make.layouts import theatre
 from tests.make.web import Site
+from voelgoed.accounts.model import Organization
+from voelgoed.db import Database
+from voelgoed.holds.following import Follower
+from voelgoed.wiring import Services
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 DESKTOP = ViewportSize(width=1440, height=900)
 PHONE = ViewportSize(width=390, height=844)
 WAIT_MS = 15_000
+PRICES = {"FRONT": 65_000, "STALLS": 45_000, "RAISED": 32_000, "BACK": 18_000, "TERRACE": 9_500}
 
 
 @pytest.fixture(scope="session")
@@ -49,6 +58,9 @@ class Visit:
         return [f"{one['id']}: {one['nodes'][0]['html']}" for one in found["violations"]]
 
 
+Guest = Callable[..., Awaitable[Visit]]
+
+
 async def open_visit(browser: Browser, site: Site, *, viewport: ViewportSize, dark: bool) -> Visit:
     context = await browser.new_context(
         viewport=viewport, color_scheme="dark" if dark else "light", base_url=site.address, locale="en-ZA"
@@ -68,3 +80,48 @@ async def visit(browser: Browser, site: Site) -> AsyncIterator[Visit]:
     opened = await open_visit(browser, site, viewport=DESKTOP, dark=False)
     yield opened
     await opened.context.close()
+
+
+@pytest.fixture
+async def following(services: Services, site: Site) -> AsyncIterator[None]:
+    """What a serving process does beside answering: it hears of what others have changed."""
+    was, closing = services.availability.is_live, asyncio.Event()
+    follower = Follower(services.db, services.redis, services.availability, services.projection, pace_s=0.05)
+    running = asyncio.create_task(follower.run(closing))
+    yield
+    closing.set()
+    await running
+    services.availability.is_live = was
+
+
+@pytest.fixture
+async def place(db: Database) -> Organization:
+    return await make_organization(db, name="Die Skouburg")
+
+
+@pytest.fixture
+async def sale(services: Services, place: Organization) -> Sale:
+    """A theatre on sale: four prices, loges for members, a terrace where people stand."""
+    return await on_sale(services, place, layout=theatre(), amounts=PRICES, capacity=None, slug="boemeltrein")
+
+
+@pytest.fixture
+async def guest(browser: Browser, site: Site) -> AsyncIterator[Guest]:
+    """Opens a browser of its own for each who comes."""
+    opened: list[Visit] = []
+
+    async def come(viewport: ViewportSize = DESKTOP, *, dark: bool = False, is_touch: bool = False) -> Visit:
+        visit = await open_visit(browser, site, viewport=viewport, dark=dark)
+        if is_touch:
+            await visit.context.close()
+            context = await browser.new_context(
+                viewport=viewport, base_url=site.address, locale="en-ZA", has_touch=True, is_mobile=True
+            )
+            context.set_default_timeout(15_000)
+            visit = Visit(await context.new_page(), context)
+        opened.append(visit)
+        return visit
+
+    yield come
+    for visit in opened:
+        await visit.context.close()

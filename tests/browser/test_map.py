@@ -17,12 +17,12 @@ import pytest
 from playwright.async_api import Browser, Page, Route, ViewportSize, expect
 
 from tests.browser.conftest import AXE, DESKTOP, ROOT, WAIT_MS
+from tests.make.layouts import theatre
 from voelgoed.http.edge import CONTENT_SECURITY_POLICY
 from voelgoed.seating import presets
 from voelgoed.seating.generate import generate
 from voelgoed.seating.geometry import encode, geometry_of
-from voelgoed.seating.model import AccessMode, Layout, LayoutId, Shape, ShapeKind, ZoneType
-from voelgoed.seating.spec import AreaSpec, RowsSpec, Spec
+from voelgoed.seating.model import Layout, LayoutId
 
 expect.set_options(timeout=WAIT_MS)
 SMALL_PHONE = ViewportSize(width=360, height=740)
@@ -33,50 +33,6 @@ RANDS = {"Front": 650, "Stalls": 450, "Raised": 320, "Back": 180, "Loges": 900, 
 TIER_RANDS = {"1": 650, "2": 320, "3": 140}
 FREE, HELD, SOLD, BLOCKED = range(4)
 ATTEMPTS_MAX = 20
-
-
-@cache
-def theatre() -> Layout:
-    """Four prices round a stage, loges for members on both sides, and a terrace where people stand."""
-    first = 560
-    blocks: list[RowsSpec | AreaSpec] = []
-    for name, rows, before in (("Front", 3, 0), ("Stalls", 5, 3), ("Raised", 4, 8), ("Back", 3, 12)):
-        blocks.append(
-            RowsSpec(
-                code=name.upper(),
-                name=name,
-                rows=rows,
-                seats=24 + before,
-                seats_step=1,
-                distance=first + before * 92 + (60 if before > 7 else 0),
-                curve_radius=1_900 + before * 92,
-                row_pitch=88,
-                segments=(1, 2, 1),
-                aisle_width=115,
-                first_row=1 + before,
-                wheelchair_spaces=4 if name == "Stalls" else 0,
-            )
-        )
-    blocks += [
-        RowsSpec(
-            code=f"LOGES{side}",
-            name=f"Loges {side}",
-            zone_type=ZoneType.VIP_RESERVED,
-            access_mode=AccessMode.MEMBERSHIP_TIER,
-            membership_tier=presets.VIP_TIER,
-            rows=2,
-            seats=4,
-            origin=(x, 100),
-            distance=100,
-            facing=facing,
-            seat_pitch=70,
-        )
-        for side, x, facing in ((1, -880, 160.0), (2, 880, 20.0))
-    ]
-    terrace = ((-760, 2_090), (760, 2_090), (700, 2_270), (-700, 2_270))
-    blocks.append(AreaSpec(code="TERRACE", name="Terrace", capacity=240, outline=terrace))
-    stage = Shape(kind=ShapeKind.STAGE, label="Stage", outline=((-560, 60), (560, 60), (620, 330), (-620, 330)))
-    return generate(Spec(name="Die Skouburg", blocks=tuple(blocks), shapes=(stage,)))
 
 
 @cache

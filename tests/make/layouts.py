@@ -4,6 +4,7 @@ import copy
 import itertools
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,8 +16,9 @@ from voelgoed.db import Database
 from voelgoed.events.model import OPERATOR, Venue
 from voelgoed.ids import OrganizationId
 from voelgoed.redis import RedisLink
-from voelgoed.seating import policies, versions
+from voelgoed.seating import policies, presets, versions
 from voelgoed.seating.document import read_layout
+from voelgoed.seating.generate import generate
 from voelgoed.seating.model import (
     AccessMode,
     Category,
@@ -32,6 +34,7 @@ from voelgoed.seating.model import (
     Zone,
     ZoneType,
 )
+from voelgoed.seating.spec import AreaSpec, RowsSpec, Spec
 from voelgoed.seating.studio import Studio
 
 LAYOUT_ID = LayoutId(UUID("01933b5c-7c1e-7d3a-9f00-1234567890ab"))
@@ -230,3 +233,47 @@ async def make_layout(db: Database, venue: Venue, layout: Layout | None = None) 
     await allow_everything(db, venue.organization_id)
     studio = Studio(db, Cache(link=RedisLink("redis://127.0.0.1:1")))  # nothing is read from it
     return await versions.create_layout(studio, venue.organization_id, venue.id, layout or small_layout(), by=OPERATOR)
+
+
+@cache
+def theatre() -> Layout:
+    """Four prices round a stage, loges for members on both sides, and a terrace where people stand."""
+    first = 560
+    blocks: list[RowsSpec | AreaSpec] = []
+    for name, rows, before in (("Front", 3, 0), ("Stalls", 5, 3), ("Raised", 4, 8), ("Back", 3, 12)):
+        blocks.append(
+            RowsSpec(
+                code=name.upper(),
+                name=name,
+                rows=rows,
+                seats=24 + before,
+                seats_step=1,
+                distance=first + before * 92 + (60 if before > 7 else 0),
+                curve_radius=1_900 + before * 92,
+                row_pitch=88,
+                segments=(1, 2, 1),
+                aisle_width=115,
+                first_row=1 + before,
+                wheelchair_spaces=4 if name == "Stalls" else 0,
+            )
+        )
+    blocks += [
+        RowsSpec(
+            code=f"LOGES{side}",
+            name=f"Loges {side}",
+            zone_type=ZoneType.VIP_RESERVED,
+            access_mode=AccessMode.MEMBERSHIP_TIER,
+            membership_tier=presets.VIP_TIER,
+            rows=2,
+            seats=4,
+            origin=(x, 100),
+            distance=100,
+            facing=facing,
+            seat_pitch=70,
+        )
+        for side, x, facing in ((1, -880, 160.0), (2, 880, 20.0))
+    ]
+    terrace = ((-760, 2_090), (760, 2_090), (700, 2_270), (-700, 2_270))
+    blocks.append(AreaSpec(code="TERRACE", name="Terrace", capacity=240, outline=terrace))
+    stage = Shape(kind=ShapeKind.STAGE, label="Stage", outline=((-560, 60), (560, 60), (620, 330), (-620, 330)))
+    return generate(Spec(name="Die Skouburg", blocks=tuple(blocks), shapes=(stage,)))

@@ -28,7 +28,7 @@ from voelgoed.accounts.model import Organization, Role
 from voelgoed.cache import Cache
 from voelgoed.db import Connection, Database
 from voelgoed.errors import Busy
-from voelgoed.events.catalogue import Catalogue
+from voelgoed.events.catalogue import Catalogue, Now
 from voelgoed.events.model import Verb
 from voelgoed.events.refusals import EventNotFound
 from voelgoed.holds import booking, store
@@ -72,6 +72,7 @@ class Model:
     statuses: bytearray = field(default_factory=bytearray)
     zones: dict[str, dict[str, Any]] = field(default_factory=dict)
     status: str | None = None
+    event_version: int = 0
     last_id: str | None = None
     is_over: bool = False
     is_to_be_replaced: bool = False
@@ -87,8 +88,9 @@ class Model:
             assert frame.id.split(":")[:2] == [str(self.epoch), str(self.version)]
 
     def _event_status(self, data: dict[str, Any]) -> None:
-        assert data["status"] != self.status or len(self.frames) == 1 or self.frames[-2].name == "retry"
-        self.status = data["status"]
+        now = data["status"], data["version"]
+        assert now != (self.status, self.event_version) or len(self.frames) == 1 or self.frames[-2].name == "retry"
+        self.status, self.event_version = now
 
     def _resync(self, _: dict[str, Any]) -> None:
         self.is_to_be_replaced = True
@@ -381,16 +383,18 @@ def changed(sale: Sale, code: str, version: int, status: int = HELD) -> SeatChan
 
 @pytest.mark.req("PUB-12")
 async def test_the_first_frames_are_the_event_and_the_map(site: Site, sale: Sale, owner_conn: Connection) -> None:
-    """The snapshot is what GET /seatmap answers; its id is what a client comes back with."""
+    """The snapshot is what GET /seatmap answers, and its name; its id is what a client comes back with."""
     await sell_seat(owner_conn, sale.event, 2)
     await take_places(owner_conn, sale.event, sale.zone("P"), held=2, sold=5)
     async with watching(site, sale) as stream:
         assert stream.response.headers["cache-control"] == "no-store"
         assert stream.response.headers["x-accel-buffering"] == "no"
-        assert stream.model.frames[0].data == {"event_id": str(sale.event.id), "status": "published"}
+        told = {"event_id": str(sale.event.id), "status": "published", "version": sale.event.version}
+        assert stream.model.frames[0].data == told
         snapshot = await stream.next()
-        whole = (await site.client.get(f"/api/events/{sale.event.id}/seatmap")).json()["data"]
-        assert (snapshot.name, snapshot.data) == ("snapshot", whole)
+        whole = await site.client.get(f"/api/events/{sale.event.id}/seatmap")
+        assert (snapshot.name, snapshot.data) == ("snapshot", whole.json()["data"])
+        assert whole.headers["etag"] == f'"{snapshot.id}"'
         assert stream.model.shows(await truth(sale))
 
 
@@ -802,6 +806,19 @@ async def test_what_becomes_of_the_event_is_told(
         await stream.until(lambda: stream.model.status == status)
 
 
+@pytest.mark.req("PUB-12")
+async def test_whatever_is_changed_of_the_event_is_told(site: Site, sale: Sale, live: Follower, db: Database) -> None:
+    """Also what leaves its status as it is: another end of the sale, another date, another name."""
+    owner = await make_person(db, sale.place, Role.OWNER)
+    async with watching(site, sale) as stream:
+        path, etag = f"/api/admin/events/{sale.event.id}", f'"{sale.event.version}"'
+        changed = await site.client.patch(path, json={"name": "Another"}, headers={**owner.headers, "if-match": etag})
+        assert changed.status_code == 200, changed.text
+        version = changed.json()["data"]["version"]
+        await stream.until(lambda: stream.model.event_version == version)
+        assert stream.model.status == "published"
+
+
 async def test_an_event_that_is_a_draft_again_is_shown_no_more(site: Site, sale: Sale, live: Follower) -> None:
     """Its places are gone, so there is no map to be told of: those who look are let go, others find nothing."""
     async with watching(site, sale) as stream:
@@ -847,7 +864,7 @@ async def test_a_status_that_cannot_be_read_is_read_later(
     seen = await look(here.maps, sale)
     status_now, tries = Catalogue.status_now, 0
 
-    async def away(self: Catalogue, *values: Any) -> str:
+    async def away(self: Catalogue, *values: Any) -> Now:
         nonlocal tries
         tries += 1
         if tries < 3:
@@ -1000,7 +1017,7 @@ async def test_who_comes_while_the_process_ends_is_sent_away(
     status_now = Catalogue.status_now
     is_asked, may_go = asyncio.Event(), asyncio.Event()
 
-    async def slow(self: Catalogue, *values: Any) -> str:
+    async def slow(self: Catalogue, *values: Any) -> Now:
         is_asked.set()
         await may_go.wait()
         return await status_now(self, *values)

@@ -11,3 +11,5 @@ router.start();
 session.start();
 void session.restore();
 mount(App, { target });
+// Pages that came without TLS have none. Where it is refused everything works but for the page that says "no connection".
+navigator.serviceWorker?.register('/sw.js').catch(() => {});

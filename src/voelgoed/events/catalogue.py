@@ -7,7 +7,7 @@ a lost message makes a list a second old; a message that arrives makes it new at
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -42,6 +42,13 @@ class Place(msgspec.Struct, frozen=True):
     organization_id: OrganizationId
     slug: str
     name: str
+
+
+class Now(NamedTuple):
+    """What an event is at this moment, and the number of its last change."""
+
+    status: Status
+    version: int
 
 
 class Storefront(msgspec.Struct, frozen=True):
@@ -126,13 +133,13 @@ class Catalogue:
             return call.organization_id
         return place.organization_id
 
-    async def status_now(self, organization_id: OrganizationId, event_id: UUID) -> str:
+    async def status_now(self, organization_id: OrganizationId, event_id: UUID) -> Now:
         """What an event is at this moment, past everything that is cached; not there when nobody may see it."""
         async with self._db.transaction(organization_id) as conn:
             found = await store.get_event(conn, organization_id, event_id)
         if found is None or found.status is Status.DRAFT:
             raise EventNotFound
-        return found.status.value
+        return Now(found.status, found.version)
 
     async def find(self, organization_id: OrganizationId, slug: str) -> Detail:
         """One event that everybody may see, by its address."""

@@ -7,6 +7,7 @@ it, and nobody is refused on older grounds.
 
 import base64
 import sys
+import zlib
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -185,6 +186,7 @@ class HotMap:
             self._zone_of[first : first + count] = array("H", [self._zone_numbers[zone_id]]) * count
         self._confirmed: dict[int, float] = {}
         self._encoded: tuple[int, str] | None = None
+        self._print: tuple[int, int] | None = None
         self._ahead_ms = found.now_ms - read_at * 1_000
         self._shown = found.now_ms, datetime.fromtimestamp(found.now_ms / 1_000, UTC)
         self.map_version = sum(self.versions) + sum(zone.version for zone in self.zones)
@@ -294,6 +296,13 @@ class HotMap:
         if self._encoded is None or self._encoded[0] != self.map_version:
             self._encoded = self.map_version, pack(self.statuses)
         return self._encoded[1]
+
+    def print(self) -> int:
+        """A fingerprint of everything: two maps may have come to one version by different changes."""
+        if self._print is None or self._print[0] != self.map_version:
+            zones = repr([(zone.version, zone.counts) for zone in self.zones]).encode()
+            self._print = self.map_version, zlib.crc32(zones, zlib.crc32(self.statuses, zlib.crc32(self.versions)))
+        return self._print[1]
 
     def counts(self) -> Counts:
         return Counts.total(zone.counts for zone in self.zones)

@@ -7,7 +7,6 @@ map's version is the same number in every process, so a viewer may come back to 
 
 import asyncio
 import time
-import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from voelgoed.events.catalogue import Catalogue
+from voelgoed.events.catalogue import Catalogue, Now
 from voelgoed.events.refusals import EventNotFound
 from voelgoed.holds.availability import Availability
 from voelgoed.holds.hotmap import HotMap, ZoneChange
@@ -76,9 +75,12 @@ class At(NamedTuple):
 
     @classmethod
     def of(cls, found: HotMap) -> "At":
-        zones = repr([(zone.version, zone.counts) for zone in found.zones]).encode()
-        print_ = zlib.crc32(zones, zlib.crc32(found.statuses, zlib.crc32(found.versions)))
-        return cls(found.epoch, found.map_version, print_)
+        return cls(found.epoch, found.map_version, found.print())
+
+    @property
+    def written(self) -> bytes:
+        """As frames and answers name it, and `seen_of` reads it."""
+        return b"%d:%d:%d" % self
 
     def may_be_ahead(self, other: "At") -> bool:
         """Whether this may have something that the other lacks."""
@@ -106,13 +108,13 @@ class Scene:
     event_id: UUID
     unpin: Callable[[], None]
     map: HotMap
-    status: str
+    now: Now
     viewers: set[Viewer] = field(default_factory=set)
     seats: set[int] = field(default_factory=set)
     zones: set[UUID] = field(default_factory=set)
     is_new: bool = False
     is_doubted: bool = False
-    """Whether the event itself may have changed since its status was read."""
+    """Whether the event itself may have changed since it was read."""
     told_at: float = float("-inf")
     counted_at: float = float("-inf")
     is_counted: bool = True
@@ -120,18 +122,6 @@ class Scene:
     timer: asyncio.TimerHandle | None = None
     telling: asyncio.Task[None] | None = None
     looking: asyncio.Task[None] | None = None
-    _at: At | None = None
-
-    def at(self) -> At:
-        """Which map it is, worked out once for everybody who comes."""
-        if self._at is None or self._at.version != self.map.map_version:
-            self._at = At.of(self.map)
-        return self._at
-
-    def replace(self, found: HotMap) -> HotMap:
-        """Go on with another map; the one before."""
-        was, self.map, self._at = self.map, found, None
-        return was
 
     @property
     def has_news(self) -> bool:
@@ -233,7 +223,7 @@ class Maps:
             scene.viewers.add(viewer)
             try:
                 begin()
-                viewer.at = scene.at()
+                viewer.at = At.of(scene.map)
                 pipe.write(RETRY + self._first(scene, viewer.at, seen))
                 await pipe.until_gone()
             finally:
@@ -267,20 +257,18 @@ class Maps:
         """The event as it is now, and at least as new as the viewer has it: who was elsewhere may be ahead of us."""
         found = await self._availability.map_of(organization_id, event_id)
         for _ in range(LOADS_MAX):
-            scene = self._scenes.get(event_id)
-            at = scene.at() if scene and scene.map is found else At.of(found)
-            if seen is None or not seen.may_be_ahead(at):
+            if seen is None or not seen.may_be_ahead(At.of(found)):
                 break
             found = await self._availability.load(organization_id, event_id)
-        is_known = event_id in self._scenes  # then its status is: a crowd that comes back costs no query each
-        status = "" if is_known else await self._catalogue.status_now(organization_id, event_id)
+        known = self._scenes.get(event_id)  # then its status is: a crowd that comes back costs no query each
+        now = known.now if known else await self._catalogue.status_now(organization_id, event_id)
         if self._is_closed:  # meanwhile, and everybody has been told
             raise TooManyStreams(retry_after_s=5)
         scene = self._scenes.get(event_id)
         if scene is None:
             found = self._availability.peek(event_id) or found  # another may have been loaded meanwhile
             unpin = self._availability.pin(event_id)
-            scene = self._scenes[event_id] = Scene(organization_id, event_id, unpin, found, status)
+            scene = self._scenes[event_id] = Scene(organization_id, event_id, unpin, found, now)
         return scene
 
     def _drop(self, scene: Scene) -> None:
@@ -297,7 +285,7 @@ class Maps:
 
     def _first(self, scene: Scene, at: At, seen: At | None) -> bytes:
         """The whole map, unless the viewer has exactly this one. What is not newer than theirs is to replace it."""
-        status = _frame("event_status", {"event_id": scene.event_id, "status": scene.status})
+        status = _status(scene)
         if seen == at:
             return status
         resync = _resync(scene) if seen is not None and seen.may_be_ahead(at) else b""
@@ -321,7 +309,7 @@ class Maps:
 
     def _replace(self, scene: Scene, found: HotMap) -> None:
         """Go on with a map that was loaded again: what differs is news, and all of it if it cannot be told as such."""
-        shown = scene.replace(found)
+        shown, scene.map = scene.map, found
         is_like = (found.epoch, len(found), _zone_ids(found)) == (shown.epoch, len(shown), _zone_ids(shown))
         if not is_like or found.map_version < shown.map_version:
             scene.is_new = True
@@ -358,7 +346,7 @@ class Maps:
         scene.timer = None
         now, at, places, counts = time.monotonic(), None, b"", b""
         if scene.has_news:
-            scene.told_at, at = now, scene.at()
+            scene.told_at, at = now, At.of(scene.map)
             places = self._next(scene, at)
         if not scene.is_counted and now - scene.counted_at >= OCCUPANCY_S:
             scene.counted_at, scene.is_counted = now, True
@@ -424,11 +412,10 @@ class Maps:
         try:
             while scene.is_doubted and scene.viewers:
                 scene.is_doubted = False
-                status = await self._catalogue.status_now(scene.organization_id, scene.event_id)
-                if status != scene.status:
-                    scene.status = status
-                    frame = _frame("event_status", {"event_id": scene.event_id, "status": status})
-                    await self._write_all(tuple(scene.viewers), frame)
+                now = await self._catalogue.status_now(scene.organization_id, scene.event_id)
+                if now != scene.now:
+                    scene.now = now
+                    await self._write_all(tuple(scene.viewers), _status(scene))
                 if self._availability.peek(scene.event_id) is None:  # it could not be loaded, or there is none
                     await self._availability.load(scene.organization_id, scene.event_id)
         except EventNotFound:
@@ -494,6 +481,10 @@ def _snapshot(found: HotMap, at: At) -> bytes:
     return _frame("snapshot", snapshot_of(found), at)
 
 
+def _status(scene: Scene) -> bytes:
+    return _frame("event_status", {"event_id": scene.event_id, **scene.now._asdict()})
+
+
 def _resync(scene: Scene) -> bytes:
     return _frame("resync", {"event_id": scene.event_id})
 
@@ -524,5 +515,5 @@ def _counts(zone: Any) -> dict[str, object]:
 
 def _frame(name: str, data: object, at: At | None = None) -> bytes:
     """One event of the stream; JSON has no line breaks, so it is one line of data."""
-    place = b"id: %d:%d:%d\n" % at if at else b""
+    place = b"id: %b\n" % at.written if at else b""
     return b"%bevent: %b\ndata: %b\n\n" % (place, name.encode(), msgspec.json.encode(data))

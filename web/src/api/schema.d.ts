@@ -1815,6 +1815,8 @@ export interface paths {
         /**
          * Get seat map
          * @description Every seat of an event as it is now, from memory; at most 36,000 bytes for 100,000 seats.
+         *
+         *         The `ETag` is what the stream calls this map: with it as `Last-Event-ID` one is told what came after.
          */
         get: operations["get_seat_map_get"];
         put?: never;
@@ -1856,11 +1858,12 @@ export interface paths {
          * Follow map
          * @description The places of an event, live.
          *
-         *         Frames: `event_status`, then `snapshot`, which is what `GET /seatmap` answers; `delta` with the ordinals in `seats`,
-         *         the digit of each in `statuses`, and the zones that changed; `occupancy` at most once a second; `resync` before a
-         *         snapshot that replaces everything; `bye` when the process stops. A frame that is about places has an id: a client
-         *         that comes back with it as `Last-Event-ID` is never shown an older map. A `delta` whose `map_version` is not newer
-         *         than what is shown changes nothing.
+         *         Frames: `event_status` first, and again with every change of the event itself, whose number is its `version`;
+         *         `snapshot`, which is what `GET /seatmap` answers; `delta` with the ordinals in `seats`, the digit of each in
+         *         `statuses`, and the zones that changed; `occupancy` at most once a second; `resync` before a snapshot that replaces
+         *         everything; `bye` when the process stops. A frame that is about places has an id: a client that comes back with it
+         *         as `Last-Event-ID` is never shown an older map. A `delta` whose `map_version` is not newer than what is shown changes
+         *         nothing.
          */
         get: operations["follow_map_get"];
         put?: never;

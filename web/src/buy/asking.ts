@@ -17,8 +17,12 @@ export async function offerOf(eventId: string): Promise<Offer> {
 	return (await ask(api.GET('/api/events/{event_id}/layout', { params: { path: { event_id: eventId } } }))).data;
 }
 
-export async function seatMapOf(eventId: string): Promise<Schemas['SeatMapView']> {
-	return (await ask(api.GET('/api/events/{event_id}/seatmap', { params: { path: { event_id: eventId } } }))).data;
+/** All places, and what the server calls that map: who names it to the stream is told what came after it. */
+export async function seatMapOf(eventId: string): Promise<{ snapshot: Schemas['SeatMapView']; id: string }> {
+	const asked = api.GET('/api/events/{event_id}/seatmap', { params: { path: { event_id: eventId } } });
+	const { data: snapshot } = await ask(asked);
+	const tag = (await asked).response.headers.get('ETag');
+	return { snapshot, id: /"([\d:]+)"/.exec(tag ?? '')?.[1] ?? '' };
 }
 
 export async function ownHolds(eventId: string): Promise<Hold[]> {
@@ -58,10 +62,10 @@ export async function extend(org: string, holdId: string): Promise<Hold> {
 	return (await insist(org, () => ask(api.POST('/api/holds/{hold_id}/extend', { params: { path: { hold_id: holdId } }, fetch: patient })))).data;
 }
 
-/** Whether a seat is this person's, when no answer said so. */
-export async function isOwn(eventId: string, seatId: string): Promise<boolean> {
+/** A seat by itself: whether it is this person's, when no answer said so, and for how long somebody holds it. */
+export async function seatOf(eventId: string, seatId: string): Promise<Schemas['SeatDetailView']> {
 	const path = { event_id: eventId, seat_id: seatId };
-	return (await ask(api.GET('/api/events/{event_id}/seats/{seat_id}', { params: { path } }))).data.own_hold_id !== null;
+	return (await ask(api.GET('/api/events/{event_id}/seats/{seat_id}', { params: { path } }))).data;
 }
 
 let entering: Promise<void> | null = null;

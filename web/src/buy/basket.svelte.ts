@@ -4,7 +4,7 @@ import { session } from '../lib/session.svelte.ts';
 import type { SeatMapState } from '../map/map.svelte.ts';
 import { priceOf, type Money } from '../map/offer.ts';
 import { saySeat } from '../map/say.ts';
-import { extend, holdPlaces, holdSeats, isOwn, letGo, ownHolds, type Hold, type Offer } from './asking.ts';
+import { extend, holdPlaces, holdSeats, letGo, ownHolds, seatOf, type Hold, type Offer } from './asking.ts';
 import { clock, face, isOver, isWarning, secondsLeft, share, termOf, untilNext, type Clock, type Term } from './countdown.ts';
 import { sayLine, sayRefused } from './say.ts';
 import { t } from './words.ts';
@@ -222,7 +222,7 @@ export class Basket {
 	/** Whether the server holds them for this person after all; where it does not answer either, nobody knows. */
 	async #areOwn(ids: readonly string[]): Promise<boolean> {
 		try {
-			for (const id of ids) if (!(await isOwn(this.#offer.event_id, id))) return false;
+			for (const id of ids) if ((await seatOf(this.#offer.event_id, id)).own_hold_id === null) return false;
 			const holds = await ownHolds(this.#offer.event_id);
 			this.#add(holds.filter(({ seat_id }) => seat_id !== null && ids.includes(seat_id)));
 			return true;

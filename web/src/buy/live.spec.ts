@@ -61,18 +61,21 @@ class Browser {
 	}
 }
 
-function follow(around: Surroundings) {
+/** A tab that shows a map already, as a page does, or none. */
+function follow(around: Surroundings, shown?: readonly [epoch: number, version: number, id?: string]) {
 	const told: string[] = [];
 	const live = new Live(
 		'e',
 		{
-			snapshot: ({ epoch, map_version }) => told.push(`map ${epoch}:${map_version}`),
+			snapshot: ({ epoch, map_version }, isReplacing) => told.push(`map ${epoch}:${map_version}${isReplacing ? ' instead' : ''}`),
 			delta: ({ mapVersion, ordinals, statuses }) => told.push(`delta ${mapVersion} ${[...Array.from(ordinals)].join()}=${[...Array.from(statuses)].join()}`),
 			status: (status) => told.push(status),
+			shown: () => ({ seat_count: 8, statuses: 'AAA=', zones: ZONES }),
 		},
 		() => told.push('basket'),
 		around,
 	);
+	if (shown) live.load(snapshot(shown[0], shown[1]), shown[2]);
 	return { live, told, stop: live.start() };
 }
 
@@ -98,6 +101,7 @@ describe('the stream', () => {
 	it('changes nothing by what is not newer, and keeps what comes before its map', async () => {
 		const browser = new Browser();
 		const { told, live, stop } = follow(browser.around());
+		await settle();
 		live.take({ name: 'delta', data: JSON.stringify(delta(7, [1], '1')), id: '1:7' });
 		expect(told).toEqual([]);
 		expect(live.load(snapshot(1, 6))).toBe(true);
@@ -108,10 +112,54 @@ describe('the stream', () => {
 		expect(told).toHaveLength(2);
 		// A new epoch counts from the beginning; what was early for it follows at once.
 		live.take({ name: 'delta', data: JSON.stringify(delta(2, [4], '2')), id: '2:2' });
-		live.take({ name: 'resync', data: '{}', id: '' });
 		live.take({ name: 'snapshot', data: JSON.stringify(snapshot(2, 1)), id: '2:1' });
 		expect(told.slice(2)).toEqual(['map 2:1', 'delta 2 4=2']);
 		stop();
+	});
+
+	it.each([[3, 6], [2, 40]])('goes back to map %i:%i where the server says so, and only then', async (epoch, version) => {
+		const browser = new Browser();
+		const { told, stop } = follow(browser.around(), [3, 9, '3:9:77']);
+		await settle();
+		const older = wire('snapshot', snapshot(epoch, version), `${epoch}:${version}:5`);
+		browser.streams[0]?.send(older);
+		await settle();
+		expect(told).toEqual(['map 3:9']);
+		browser.streams[0]?.send(wire('resync', {}) + older + wire('delta', delta(version, [1], '1'), `${epoch}:${version}:5`));
+		browser.streams[0]?.send(wire('delta', delta(version + 1, [2], '1'), `${epoch}:${version + 1}:6`));
+		await settle();
+		expect(told.slice(1)).toEqual([`map ${epoch}:${version} instead`, `delta ${version + 1} 2=1`]);
+		// What came once in place of another does not open the door for the next.
+		browser.streams[0]?.send(older);
+		await settle();
+		expect(told).toHaveLength(3);
+		stop();
+	});
+
+	it('that does not know what is shown replaces it', async () => {
+		const browser = new Browser();
+		const { told, stop } = follow(browser.around(), [3, 9]);
+		await settle();
+		expect(browser.streams[0]?.headers['Last-Event-ID']).toBeUndefined();
+		browser.streams[0]?.send(wire('snapshot', snapshot(3, 8), '3:8:5') + wire('delta', delta(9, [2], '1'), '3:9:6'));
+		await settle();
+		expect(told).toEqual(['map 3:9', 'map 3:8 instead', 'delta 9 2=1']);
+		stop();
+	});
+
+	it('tells of every change of the event itself, once', async () => {
+		const browser = new Browser();
+		const [one, other] = [follow(browser.around()), follow(browser.around())];
+		await settle();
+		const now = (status: string, version: number) => browser.streams[0]?.send(wire('event_status', { status, version }));
+		for (const version of [4, 4, 5]) now('published', version);
+		now('postponed', 6);
+		await settle();
+		expect([one.told, other.told]).toEqual(Array(2).fill(['published', 'published', 'postponed']));
+		const late = follow(browser.around());
+		await settle();
+		expect([late.told, other.told.length]).toEqual([['postponed'], 3]);
+		for (const { stop } of [one, other, late]) stop();
 	});
 
 	it('says quietly that it is away, and comes back later each time with what it has seen', async () => {
@@ -119,12 +167,12 @@ describe('the stream', () => {
 		const { live, stop } = follow(browser.around());
 		await settle();
 		expect(browser.streams[0]?.headers['Last-Event-ID']).toBeUndefined();
-		browser.streams[0]?.send(wire('snapshot', snapshot(3, 9), '3:9') + wire('bye', {}));
+		browser.streams[0]?.send(wire('snapshot', snapshot(3, 9), '3:9:77') + wire('bye', {}));
 		await settle();
 		expect(live.standing).toBe('away');
 		await vi.advanceTimersByTimeAsync(1000);
 		expect(browser.streams).toHaveLength(2);
-		expect(browser.streams[1]?.headers['Last-Event-ID']).toBe('3:9');
+		expect(browser.streams[1]?.headers['Last-Event-ID']).toBe('3:9:77');
 		browser.streams[1]?.end();
 		await vi.advanceTimersByTimeAsync(1500);
 		expect(browser.streams).toHaveLength(2);
@@ -169,11 +217,10 @@ describe('the stream', () => {
 describe('tabs of one browser', () => {
 	it('share one stream, and another takes over where the first has got to', async () => {
 		const browser = new Browser();
-		const [one, other] = [follow(browser.around()), follow(browser.around())];
-		other.live.load(snapshot(1, 4));
+		const [one, other] = [follow(browser.around()), follow(browser.around(), [1, 4, '1:4:7'])];
 		await settle();
 		expect(browser.streams).toHaveLength(1);
-		browser.streams[0]?.send(wire('snapshot', snapshot(1, 4), '1:4') + wire('delta', delta(5, [2], '1'), '1:5'));
+		browser.streams[0]?.send(wire('snapshot', snapshot(1, 4), '1:4:7') + wire('delta', delta(5, [2], '1'), '1:5:8'));
 		await settle();
 		expect(one.told).toEqual(['map 1:4', 'delta 5 2=1']);
 		expect(other.told.at(-1)).toBe('delta 5 2=1');
@@ -182,8 +229,31 @@ describe('tabs of one browser', () => {
 		one.stop();
 		await settle();
 		expect(browser.streams).toHaveLength(2);
-		expect(browser.streams[1]?.headers['Last-Event-ID']).toBe('1:5');
+		expect(browser.streams[1]?.headers['Last-Event-ID']).toBe('1:5:8');
 		other.stop();
+	});
+
+	it('are given the map that changes count from, when they come', async () => {
+		const browser = new Browser();
+		const one = follow(browser.around());
+		await settle();
+		browser.streams[0]?.send(wire('snapshot', snapshot(1, 4), '1:4:7') + wire('delta', delta(6, [2], '1'), '1:6:8'));
+		await settle();
+		// Another process has answered them: not as far as the first tab, then the very same, then farther.
+		const late = follow(browser.around(), [1, 5, '1:5:3']);
+		const same = follow(browser.around(), [1, 6, '1:6:8']);
+		const ahead = follow(browser.around(), [1, 7, '1:7:9']);
+		await settle();
+		expect([late.told, same.told, ahead.told]).toEqual([['map 1:5', 'map 1:6'], ['map 1:6'], ['map 1:7']]);
+
+		browser.streams[0]?.send(wire('delta', delta(7, [3], '1'), '1:7:10'));
+		await settle();
+		expect(ahead.told).toEqual(['map 1:7']);
+		browser.streams[0]?.send(wire('delta', delta(8, [4], '1'), '1:8:11'));
+		await settle();
+		expect([late, same].map(({ told }) => told.slice(-2))).toEqual(Array(2).fill(['delta 7 3=1', 'delta 8 4=1']));
+		expect(ahead.told.slice(-2)).toEqual(['delta 8 4=1', 'map 1:8']);
+		for (const { stop } of [one, late, same, ahead]) stop();
 	});
 
 	it('tell each other when what they hold has changed', async () => {

@@ -1,21 +1,25 @@
 // What becomes of an event's places while somebody looks: the server's stream, read once per browser. The tab that has the
 // lock reads it and hands every frame to the others; when it goes, another takes over where it has got to. A page without
-// locks or channels reads by itself. Nothing that is older than what is shown gets through.
+// locks or channels reads by itself. Nothing that is older than what is shown gets through, unless the server says that
+// what is shown has to be replaced.
 import type { Counts, Delta, Snapshot } from '../map/map.svelte.ts';
 
 /** Who wants to know. */
 export interface Listener {
-	snapshot(snapshot: Snapshot): void;
+	/** All of it. `isReplacing`: take it though it is older than what is shown. */
+	snapshot(snapshot: Snapshot, isReplacing: boolean): void;
 	delta(delta: Delta): void;
-	/** What the event is now; `gone` when it cannot be seen any more. */
+	/** The event itself has changed: what it is now; `gone` when it cannot be seen any more. */
 	status(status: string): void;
+	/** All of it as it is shown now, for a tab that has come. */
+	shown(): Pick<Snapshot, 'seat_count' | 'statuses' | 'zones'>;
 }
 
 /** One frame of the stream. */
 export interface Frame {
 	readonly name: string;
 	readonly data: string;
-	/** `epoch:version` where it is about places. */
+	/** The name of the map that it leads to, where it is about places; it begins with the epoch. */
 	readonly id: string;
 }
 
@@ -25,7 +29,7 @@ type Word =
 	| { readonly is: 'standing'; readonly standing: Standing }
 	/** The stream is alive though nothing happens. */
 	| { readonly is: 'beat' }
-	/** A tab has come and wants to know how things stand. */
+	/** A tab has come, or has missed something, and wants to know how things stand. */
 	| { readonly is: 'hello' }
 	/** What this browser holds has changed. */
 	| { readonly is: 'basket' };
@@ -77,8 +81,15 @@ export class Live {
 	#failures = 0;
 	#epoch = -1;
 	#version = -1;
-	#early: { readonly epoch: number; readonly delta: Delta }[] = [];
-	#status: string | null = null;
+	/** What the server calls the map that is shown; empty where it has no name for it. */
+	#id = '';
+	/** The next map is taken whatever its number. */
+	#isToBeReplaced = false;
+	/** Whether what is shown is what the tab that reads has shown: only then do its changes lead to the same. */
+	#isInStep = false;
+	#early: { readonly id: string; readonly delta: Delta }[] = [];
+	/** What the event is, and the number of its last change. */
+	#event: { readonly status: string; readonly version: number } | null = null;
 
 	constructor(eventId: string, listener: Listener, onbasket: () => void = () => {}, around: Surroundings = surroundings()) {
 		this.#eventId = eventId;
@@ -122,14 +133,14 @@ export class Live {
 		};
 	}
 
-	/** Takes a map that was asked for and did not come by the stream; false when what is shown is newer. */
-	load(snapshot: Snapshot): boolean {
+	/** Takes a map, by the name that the server has for it; false when what is shown is newer. */
+	load(snapshot: Snapshot, id = ''): boolean {
 		const { epoch, map_version: version } = snapshot;
-		if (epoch < this.#epoch || (epoch === this.#epoch && version < this.#version)) return false;
-		this.#epoch = epoch;
-		this.#version = version;
-		this.#listener.snapshot(snapshot);
-		for (const early of this.#early.splice(0)) this.#change(early.epoch, early.delta);
+		const isReplacing = this.#isToBeReplaced;
+		if (!isReplacing && (epoch < this.#epoch || (epoch === this.#epoch && version < this.#version))) return false;
+		[this.#epoch, this.#version, this.#id, this.#isToBeReplaced] = [epoch, version, id, false];
+		this.#listener.snapshot(snapshot, isReplacing);
+		for (const early of this.#early.splice(0)) this.#change(early.id, early.delta);
 		return true;
 	}
 
@@ -148,25 +159,37 @@ export class Live {
 			this.#lose();
 			return;
 		}
-		if (name === 'snapshot') this.load(said as unknown as Snapshot);
-		else if (name === 'delta') this.#change(Number(id.split(':')[0]), deltaOf(said));
-		else if (name === 'event_status') this.#turn(String(said.status));
+		if (name === 'resync') this.#isToBeReplaced = true;
+		else if (name === 'snapshot') {
+			// The very map that is shown is not drawn again: it may have been told because another tab has come.
+			const isShown = id !== '' && id === this.#id;
+			if (isShown) this.#isToBeReplaced = false;
+			if (isShown || this.load(said as unknown as Snapshot, id)) this.#isInStep = true;
+		} else if (name === 'delta') this.#change(id, deltaOf(said));
+		else if (name === 'event_status') this.#turn(String(said.status), Number(said.version));
 	}
 
-	#change(epoch: number, delta: Delta): void {
+	#change(id: string, delta: Delta): void {
+		const epoch = Number(id.split(':')[0]);
 		if (this.#epoch < 0 || epoch > this.#epoch) {
 			// Of a map that has not come yet.
-			if (this.#early.length < EARLY_MAX) this.#early.push({ epoch, delta });
+			if (this.#early.length < EARLY_MAX) this.#early.push({ id, delta });
 			return;
 		}
 		if (epoch < this.#epoch || delta.mapVersion <= this.#version) return;
 		this.#version = delta.mapVersion;
+		this.#id = id;
 		this.#listener.delta(delta);
+		if (!this.#isInStep && !this.#isLeader) {
+			// It leads there from what the other tab has shown, which may be something else: its map is asked for.
+			this.#id = '';
+			this.#tell({ is: 'hello' });
+		}
 	}
 
-	#turn(status: string): void {
-		if (status === this.#status) return;
-		this.#status = status;
+	#turn(status: string, version = -1): void {
+		if (status === this.#event?.status && version === this.#event.version) return;
+		this.#event = { status, version };
 		this.#listener.status(status);
 	}
 
@@ -183,14 +206,18 @@ export class Live {
 		this.#channel?.postMessage(word);
 	}
 
+	/** Tells the other tabs what is known here as if it had just been read. */
+	#pass(name: string, said: object, id = ''): void {
+		this.#tell({ is: 'frame', frame: { name, data: JSON.stringify(said), id } });
+	}
+
 	#hear(word: Word): void {
 		if (word.is === 'basket') this.#onbasket();
 		else if (this.#isLeader) {
 			if (word.is !== 'hello') return;
 			this.#tell({ is: 'standing', standing: this.standing });
-			if (this.#status !== null) {
-				this.#tell({ is: 'frame', frame: { name: 'event_status', data: JSON.stringify({ status: this.#status }), id: '' } });
-			}
+			if (this.#event) this.#pass('event_status', this.#event);
+			if (this.#isInStep) this.#pass('snapshot', { epoch: this.#epoch, map_version: this.#version, ...this.#listener.shown() }, this.#id);
 		} else {
 			this.#listen();
 			if (word.is === 'standing') this.standing = word.standing;
@@ -217,7 +244,10 @@ export class Live {
 		let retryAfterS = 0;
 		try {
 			const headers: Record<string, string> = { Accept: 'text/event-stream' };
-			if (this.#epoch >= 0) headers['Last-Event-ID'] = `${this.#epoch}:${this.#version}`;
+			// The server takes care that nobody goes back; but only of a map that it has a name for.
+			if (this.#id !== '') headers['Last-Event-ID'] = this.#id;
+			this.#isToBeReplaced = this.#id === '' && this.#epoch >= 0;
+			this.#isInStep = this.#id !== '';
 			const answer = await this.#around.fetch(`/api/events/${this.#eventId}/stream`, { headers, signal: reading.signal });
 			if (answer.status === 404) {
 				clearTimeout(this.#silence);
@@ -252,8 +282,8 @@ export class Live {
 					continue;
 				}
 				if (frame.name === 'bye') return;
-				this.#tell({ is: 'frame', frame });
 				this.take(frame);
+				this.#tell({ is: 'frame', frame });
 			}
 		}
 	}

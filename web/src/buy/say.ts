@@ -10,6 +10,12 @@ export function sayLine(line: Pick<Line, 'seat' | 'seatId' | 'row' | 'label' | '
 	return line.seatId === null ? t('buy.places', { count: line.quantity }) : t('map.seat', { row: line.row, seat: line.label });
 }
 
+/** Why zones that are shown are not for this person: whose they are, and what to do. */
+export function sayLocked(zones: string, tier: string | null, isSignedIn: boolean, name: string): string {
+	const key = tier === null ? 'buy.members.other' : isSignedIn ? 'buy.members.signed' : 'buy.members.guest';
+	return t(key, { zones, tier: (tier ?? '').replaceAll('_', ' '), name });
+}
+
 /** What happened to what was asked for, what it means and what to do; `what` names it, `most` is how much one may have. */
 export function sayRefused(what: string, failure: unknown, most = 0): string {
 	if (!(failure instanceof Refusal)) throw failure;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { nearOf, runsOf, unpack } from './looks.ts';
-import { diceOf, packed } from './make.ts';
+import { nearOf, OWN, pack, runsOf, TURNING, unpack } from './looks.ts';
+import { diceOf } from './make.ts';
 
 describe('statuses in two bits', () => {
 	it('are read in the order of ordinals, the first in the lowest bits', () => {
@@ -11,11 +11,12 @@ describe('statuses in two bits', () => {
 		const dice = diceOf(count);
 		const statuses = Array.from({ length: count }, () => dice(4));
 
-		expect([...unpack(packed(statuses), count)]).toEqual(statuses);
+		expect([...unpack(pack(statuses), count)]).toEqual(statuses);
+		expect(pack(statuses.map((status) => status | OWN | TURNING))).toBe(pack(statuses));
 	});
 
 	it('are refused where they are of another hall', () => {
-		expect(() => unpack(packed([0, 0, 0, 0, 0]), 4)).toThrow('2 bytes are not 4 seats');
+		expect(() => unpack(pack([0, 0, 0, 0, 0]), 4)).toThrow('2 bytes are not 4 seats');
 	});
 });
 

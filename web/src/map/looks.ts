@@ -27,6 +27,13 @@ export function unpack(packed: string, seatCount: number): Uint8Array<ArrayBuffe
 	return statuses;
 }
 
+/** The same way back, of looks or of bare statuses. */
+export function pack(looks: ArrayLike<number>): string {
+	const bytes = new Uint8Array(Math.ceil(looks.length / 4));
+	for (let seat = 0; seat < looks.length; seat++) bytes[seat >> 2] = (bytes[seat >> 2] as number) | (((looks[seat] as number) & STATUS) << (2 * (seat & 3)));
+	return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
+}
+
 /** How near one is: 0 where sections are seen, 1 where seats are, between them both. By the size of a seat on the screen. */
 export function nearOf(seatPx: number): number {
 	return smoothstep(2.7, 5, seatPx);

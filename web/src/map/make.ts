@@ -1,5 +1,6 @@
 // Halls for specs: rows of seats as a document of the server would have them.
 import { decode, type Geometry, type Zone } from '../layouts/geometry.ts';
+import { pack } from './looks.ts';
 import type { Counts, Snapshot } from './map.svelte.ts';
 import type { OfferedZone } from './offer.ts';
 
@@ -65,14 +66,8 @@ export function makeOffer(count: number, rands: readonly number[], over: Partial
 	});
 }
 
-export function packed(statuses: readonly number[]): string {
-	const bytes = new Uint8Array(Math.ceil(statuses.length / 4));
-	statuses.forEach((status, seat) => (bytes[seat >> 2] = (bytes[seat >> 2] ?? 0) | (status << (2 * (seat & 3)))));
-	return btoa(String.fromCharCode(...bytes));
-}
-
 export function makeSnapshot(statuses: readonly number[], over: Partial<Snapshot> = {}): Snapshot {
-	return { epoch: 1, map_version: 1, seat_count: statuses.length, statuses: packed(statuses), zones: [], ...over };
+	return { epoch: 1, map_version: 1, seat_count: statuses.length, statuses: pack(statuses), zones: [], ...over };
 }
 
 export function makeCounts(zone: number, available: number, total: number, held = 0): Counts {

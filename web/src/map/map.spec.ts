@@ -37,6 +37,14 @@ describe('what the server says', () => {
 	it('begins anew with another epoch', () => {
 		expect(map.load(makeSnapshot(FREE.map(() => SOLD), { epoch: 2, map_version: 1 }))).toBe(true);
 		expect(map.statusOf(7)).toBe('sold');
+		expect(map.load(makeSnapshot(FREE, { epoch: 1, map_version: 99 }))).toBe(false);
+	});
+
+	it.each([[1, 4], [0, 50]])('may have to be taken back to map %i:%i, and goes on from there', (epoch, map_version) => {
+		expect(map.load(makeSnapshot(FREE.map(() => SOLD), { epoch, map_version }), { isReplacing: true })).toBe(true);
+		expect(map.statusOf(7)).toBe('sold');
+		expect(map.apply({ mapVersion: map_version, ordinals: [7], statuses: [HELD] })).toBe(false);
+		expect(map.apply({ mapVersion: map_version + 1, ordinals: [7], statuses: [HELD] })).toBe(true);
 	});
 
 	it('comes to the same by any changes as by one snapshot', () => {

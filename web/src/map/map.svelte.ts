@@ -44,7 +44,8 @@ export interface Transform {
 export type Answer = 'free' | 'own' | 'pending' | 'pooled' | 'locked' | Exclude<Status, 'available'>;
 /** Something that was asked for and refused. */
 export interface Notice {
-	readonly seat: number;
+	/** Null where it is about more than one seat. */
+	readonly seat: number | null;
 	readonly reason: string;
 }
 
@@ -74,6 +75,8 @@ export class SeatMapState {
 	focus = $state.raw<Focus | null>(null);
 	hasFocus = $state(false);
 	hover = $state.raw<{ readonly seat: number } | { readonly section: Section } | null>(null);
+	/** In how many minutes a seat that somebody else holds may come back, where that was asked for. */
+	awaited = $state.raw<{ readonly seat: number; readonly minutes: number } | null>(null);
 	/** The zones of the legend's line that was chosen; the others step back. */
 	lit = $state.raw<PriceGroup | null>(null);
 	size = $state.raw<Size>({ width: 0, height: 0 });
@@ -81,6 +84,13 @@ export class SeatMapState {
 	inset = $state.raw({ top: 0, bottom: 0 });
 	transform = $state.raw<Transform>({ k: 0, x: 0, y: 0 });
 
+	/** The seat that is pointed at, or else the one that the keyboard is on. */
+	pointed = $derived.by(() => {
+		if (this.hover) return 'seat' in this.hover ? this.hover.seat : null;
+		return this.hasFocus && this.focus?.level === 'seat' ? this.focus.seat : null;
+	});
+	/** The same, where somebody else holds it. */
+	wondered = $derived.by(() => (this.pointed !== null && this.answer(this.pointed) === 'held' ? this.pointed : null));
 	/** By zone, whether it is shown but not for this person. */
 	locked = $derived.by(() => this.hall.sections.map(({ zone, zoneId }) => (this.offer[zone]?.access_mode ?? 'public') !== 'public' && !this.#opened.has(zoneId)));
 	tints = $derived.by(() => tintsOf(this.hall, this.offer, (zone) => this.locked[zone] === true));
@@ -123,9 +133,10 @@ export class SeatMapState {
 		this.#opened = new Set(zoneIds);
 	}
 
-	/** All seats anew. An older one of the same epoch is late and changes nothing. */
-	load(snapshot: Snapshot): boolean {
-		if (snapshot.epoch === this.#epoch && snapshot.map_version < this.#version) return false;
+	/** All seats anew. What is older than what is shown is late and changes nothing, unless it is to replace that. */
+	load(snapshot: Snapshot, { isReplacing = false } = {}): boolean {
+		const isOlder = snapshot.epoch < this.#epoch || (snapshot.epoch === this.#epoch && snapshot.map_version < this.#version);
+		if (isOlder && !isReplacing) return false;
 		const { looks } = this;
 		if (snapshot.seat_count !== looks.length) throw new Error(`a map of ${snapshot.seat_count} seats for ${looks.length}`);
 		const statuses = unpack(snapshot.statuses, looks.length);

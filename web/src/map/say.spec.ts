@@ -28,6 +28,15 @@ describe('what is spoken', () => {
 		expect(plain(speakSeat(map, 34))).toBe('Stalls, row C, seat 11, 450 rand, available, companion seat, reserved for you');
 	});
 
+	it('says of a seat that another holds when it may come back, and only of that one', () => {
+		map.awaited = { seat: 0, minutes: 4 };
+		expect(plain(speakSeat(map, 0))).toBe('Stalls, row A, seat 1, 450 rand, held by someone else, may come back within 4 minutes');
+		map.awaited = { seat: 0, minutes: 1 };
+		expect(speakSeat(map, 0)).toContain('may come back within a minute');
+		map.apply({ mapVersion: 2, ordinals: [0], statuses: [0] });
+		expect([speakSeat(map, 0), speakSeat(map, 1)].join()).not.toContain('come back');
+	});
+
 	it('does so in Afrikaans', () => {
 		i18n.choose('af');
 		expect(plain(speakSeat(map, 35))).toBe('Stalls, ry C, sitplek 12, 450 rand, beskikbaar, rolstoelplek');

@@ -39,6 +39,13 @@ export function sayAnswer(answer: Answer): string {
 	return t(`map.answer.${answer}`);
 }
 
+/** When a seat that somebody else holds may come back; empty where nobody has asked. */
+export function sayAwaited(map: SeatMapState, seat: number): string {
+	const { awaited } = map;
+	if (awaited?.seat !== seat || map.answer(seat) !== 'held') return '';
+	return awaited.minutes > 1 ? t('map.awaited', { minutes: awaited.minutes }) : t('map.awaited.soon');
+}
+
 /** What is special about a seat; empty for most. */
 export function sayCategory(map: SeatMapState, seat: number): string {
 	const category = CATEGORIES[map.hall.geometry.category[seat] ?? 0] ?? 'standard';
@@ -55,6 +62,7 @@ export function speakSeat(map: SeatMapState, seat: number): string {
 		lowered(t(isTable ? 'map.seat.table' : 'map.seat', words)),
 		price ? speakPrice(price) : '',
 		sayAnswer(map.answer(seat)),
+		sayAwaited(map, seat),
 		sayCategory(map, seat),
 	]
 		.filter((part) => part !== '')
@@ -94,8 +102,7 @@ export function speakSection(map: SeatMapState, section: Section): string {
 /** Why something was taken back, with the seat it is about. */
 export function sayNotice(map: SeatMapState, { seat, reason }: Notice): string {
 	const key = `map.refused.${reason}`;
-	const words = { seat: saySeat(map, seat) };
-	return isWordKey(key) ? t(key, words) : reason;
+	return seat !== null && isWordKey(key) ? t(key, { seat: saySeat(map, seat) }) : reason;
 }
 
 function lowered(words: string): string {

@@ -22,7 +22,7 @@ from voelgoed.http.problems import RequestInvalid
 from voelgoed.http.shapes import Data, View
 from voelgoed.ids import read_id
 from voelgoed.realtime.feed import TooManyStreams
-from voelgoed.realtime.maps import seen_of, snapshot_of
+from voelgoed.realtime.maps import At, seen_of, snapshot_of
 
 router = APIRouter(prefix="/api", tags=["places"])
 
@@ -106,10 +106,13 @@ class TiersView(View):
 
 @guarded(Action.SEE_STOREFRONT, EventNotFound)
 async def get_seat_map(context: Context) -> Whole:
-    """Every seat of an event as it is now, from memory; at most 36,000 bytes for 100,000 seats."""
+    """Every seat of an event as it is now, from memory; at most 36,000 bytes for 100,000 seats.
+
+    The `ETag` is what the stream calls this map: with it as `Last-Event-ID` one is told what came after.
+    """
     services = context.services
     found = await viewing.see_map(services.availability, services.catalogue, context.call, _event_id(context))
-    tag = b'"%d.%d"' % (found.epoch, found.map_version)
+    tag = b'"%b"' % At.of(found).written
     headers = [(b"etag", tag), NO_CACHE]
     if tag in context.headers.get(b"if-none-match", b""):
         return Whole(304, b"", headers)
@@ -120,11 +123,12 @@ async def get_seat_map(context: Context) -> Whole:
 async def follow_map(context: Context) -> Stream:
     """The places of an event, live.
 
-    Frames: `event_status`, then `snapshot`, which is what `GET /seatmap` answers; `delta` with the ordinals in `seats`,
-    the digit of each in `statuses`, and the zones that changed; `occupancy` at most once a second; `resync` before a
-    snapshot that replaces everything; `bye` when the process stops. A frame that is about places has an id: a client
-    that comes back with it as `Last-Event-ID` is never shown an older map. A `delta` whose `map_version` is not newer
-    than what is shown changes nothing.
+    Frames: `event_status` first, and again with every change of the event itself, whose number is its `version`;
+    `snapshot`, which is what `GET /seatmap` answers; `delta` with the ordinals in `seats`, the digit of each in
+    `statuses`, and the zones that changed; `occupancy` at most once a second; `resync` before a snapshot that replaces
+    everything; `bye` when the process stops. A frame that is about places has an id: a client that comes back with it
+    as `Last-Event-ID` is never shown an older map. A `delta` whose `map_version` is not newer than what is shown changes
+    nothing.
     """
     services, event_id = context.services, _event_id(context)
     organization_id = await services.catalogue.whose(context.call, event_id)

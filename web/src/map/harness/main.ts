@@ -52,6 +52,7 @@ class Harness {
 				onpick: (seat: number) => (this.told.push(['pick', seat]), decide(seat)),
 				onrelease: (seat: number) => (this.told.push(['release', seat]), decide(seat)),
 				onzone: (zone: string) => void this.told.push(['zone', zone]),
+				onlocked: (zone: string) => void this.told.push(['locked', zone]),
 			},
 		});
 		await this.drawn();
