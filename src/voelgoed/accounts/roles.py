@@ -35,6 +35,14 @@ class RoleChangeRefused(DomainError):
     message = "This change of role is not allowed."
 
 
+class LastOwner(DomainError):
+    """Without them the organization would have no owner."""
+
+    kind = Kind.CONFLICT
+    code = "last_owner"
+    message = "This is the last owner of an organization: make somebody else an owner first."
+
+
 async def found(
     conn: Conn, organization_id: OrganizationId, *, slug: str, name: str, call: Call | None
 ) -> Organization:
@@ -66,12 +74,19 @@ async def change_role(
     current = before.role if before else None
     if before and before.is_guest and role is not Role.CUSTOMER:
         raise RoleChangeRefused(why="a guest has no way to sign in again: let them register first")
-    if why := rules.refuse_role_change(by=by, current=current, to=role, owners_left=left):
-        raise RoleChangeRefused(why=why)
+    require_change(by=by, current=current, to=role, owners_left=left)
     await store.set_member(conn, organization_id, user_id, role)
     data = {"user_id": str(user_id), "role_before": current, "role_after": role, **(about or {})}
     await record(conn, fact_of("member_role_changed", call, data, organization_id=organization_id, reason=reason))
     return await member_of(conn, organization_id, user_id)
+
+
+def require_change(*, by: Role, current: Role | None, to: Role | None, owners_left: int) -> None:
+    """Refuse a change of role: one that is not theirs to make, and one that would leave nobody to make any."""
+    if why := rules.refuse_role_change(by=by, current=current, to=to):
+        raise RoleChangeRefused(why=why)
+    if current is Role.OWNER and owners_left == 0:
+        raise LastOwner
 
 
 async def member_of(conn: Conn, organization_id: OrganizationId, user_id: UserId) -> Member:

@@ -357,7 +357,7 @@ export interface paths {
         };
         /**
          * List Members
-         * @description The organization's people.
+         * @description The organization's people; `q` is a part of a name or an e-mail address.
          */
         get: operations["list_members_api_admin_members_get"];
         put?: never;
@@ -409,7 +409,7 @@ export interface paths {
         };
         /**
          * List Memberships
-         * @description Customers' memberships.
+         * @description Customers' memberships; `q` is a part of a name, an e-mail address or a tier.
          */
         get: operations["list_memberships_api_admin_memberships_get"];
         put?: never;
@@ -3009,6 +3009,10 @@ export interface components {
              * Format: uuid
              */
             user_id: string;
+            /** Name */
+            name: string;
+            /** Email */
+            email: string | null;
             /** Tier */
             tier: string;
             status: components["schemas"]["MembershipStatus"];
@@ -5911,7 +5915,8 @@ export interface operations {
     list_members_api_admin_members_get: {
         parameters: {
             query?: {
-                role?: ("owner" | "admin" | "staff" | "scanner" | "customer") | null;
+                role?: ("owner" | "admin" | "staff" | "scanner" | "customer")[] | null;
+                q?: string | null;
                 cursor?: string | null;
                 limit?: number;
             };
@@ -6021,6 +6026,15 @@ export interface operations {
             };
             /** @description `member_not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `last_owner` */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6184,6 +6198,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `last_owner` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `body_too_large` */
             413: {
                 headers: {
@@ -6258,6 +6281,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `last_owner` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `body_too_large` */
             413: {
                 headers: {
@@ -6282,6 +6314,8 @@ export interface operations {
         parameters: {
             query?: {
                 user_id?: string | null;
+                status?: components["schemas"]["MembershipStatus"] | null;
+                q?: string | null;
                 cursor?: string | null;
                 limit?: number;
             };
@@ -12321,6 +12355,15 @@ export interface operations {
             };
             /** @description `member_not_found`, `organization_not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `last_owner` */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
