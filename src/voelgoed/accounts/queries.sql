@@ -153,6 +153,19 @@ select m.user_id, u.email, u.name, u.is_guest, m.role, m.created_at, m.updated_a
  order by m.user_id
  limit $5;
 
+-- name: name_people
+-- What people and programs of an organization are called; of anybody else nothing is said.
+select m.user_id as id, u.name
+  from org_members m
+  join users u on u.id = m.user_id
+ where m.organization_id = $1
+   and m.user_id = any($2)
+ union all
+select id, name
+  from api_keys
+ where organization_id = $1
+   and id = any($2);
+
 -- name: remove_member
 delete from org_members
  where organization_id = $1

@@ -1,13 +1,14 @@
 """Roles within an organization: the rules about changing them, kept under locks, and told in the journal."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from voelgoed.accounts import rules, store
 from voelgoed.accounts.model import Call, Member, Organization, Role
 from voelgoed.db import Conn
 from voelgoed.errors import DomainError, Kind
 from voelgoed.ids import OrganizationId, UserId
-from voelgoed.journal.model import Fact
+from voelgoed.journal.model import Fact, RecordedFact
 from voelgoed.journal.recording import record
 
 
@@ -95,6 +96,18 @@ async def member_of(conn: Conn, organization_id: OrganizationId, user_id: UserId
     if member is None:
         raise MemberNotFound
     return member
+
+
+async def name_people(conn: Conn, organization_id: OrganizationId, facts: Sequence[RecordedFact]) -> Mapping[UUID, str]:
+    """What those are called who did something, or to whom it was done, as far as they are the organization's own."""
+    ids = {fact.actor_id for fact in facts} | {person_of(fact) for fact in facts}
+    return await store.name_people(conn, organization_id, [one for one in ids if one is not None])
+
+
+def person_of(fact: RecordedFact) -> UUID | None:
+    """Whom a fact is about, where it is about somebody."""
+    told = fact.data.get("user_id")
+    return UUID(told) if isinstance(told, str) else None
 
 
 def fact_of(

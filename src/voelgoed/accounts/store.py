@@ -150,6 +150,11 @@ async def list_members(
     return [_member(row) for row in rows]
 
 
+async def name_people(conn: Conn, organization_id: OrganizationId, ids: Collection[UUID]) -> dict[UUID, str]:
+    rows = await conn.fetch(Q["name_people"], organization_id, list(ids))
+    return {row["id"]: row["name"] for row in rows}
+
+
 async def remove_member(conn: Conn, organization_id: OrganizationId, user_id: UserId) -> bool:
     return await conn.fetchval(Q["remove_member"], organization_id, user_id) is not None
 

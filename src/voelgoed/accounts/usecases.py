@@ -1,6 +1,6 @@
 """What an organization's people do with accounts: members, memberships, API keys, their own account."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -261,11 +261,14 @@ async def revoke_api_key(db: Database, sessions: Sessions, call: Call, key_id: U
     return key
 
 
-async def search_audit(db: Database, call: Call, wanted: SearchFilter, *, cursor: str | None, limit: int) -> AuditPage:
-    """The organization's own journal, newest first."""
+async def search_audit(
+    db: Database, call: Call, wanted: SearchFilter, *, cursor: str | None, limit: int
+) -> tuple[AuditPage, Mapping[UUID, str]]:
+    """The organization's own journal, newest first, and what the people in it are called."""
     require(call.actor, Action.SEARCH_AUDIT)
     async with db.transaction(call.organization_id) as conn:
-        return await search.search(conn, call.organization_id, wanted, cursor, limit)
+        page = await search.search(conn, call.organization_id, wanted, cursor, limit)
+        return page, await roles.name_people(conn, call.organization_id, page.facts)
 
 
 async def own_account(db: Database, call: Call) -> tuple[User, list[store.Row], list[Membership]]:

@@ -2579,7 +2579,9 @@ export interface components {
         };
         /**
          * FactView
-         * @description Something that happened.
+         * @description Something that happened. A name is there where its bearer is one of the organization's people or programs now.
+         *
+         *     `person_name` is that of `data.user_id`: to whom it was done.
          */
         FactView: {
             /**
@@ -2597,6 +2599,10 @@ export interface components {
             version: number | null;
             /** Actor Id */
             actor_id: string | null;
+            /** Actor Name */
+            actor_name: string | null;
+            /** Person Name */
+            person_name: string | null;
             /** Request Id */
             request_id: string | null;
             /** Reason */
