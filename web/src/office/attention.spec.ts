@@ -1,5 +1,6 @@
+// @ts-expect-error: the web knows only the types of browsers.
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import permissions from '../../../docs/permissions.md?raw';
 import type { EventView } from '../admin/model.ts';
 import { rightsOf } from '../admin/rights.ts';
 import { makeEvent, UNDATED } from '../admin/sample.ts';
@@ -97,6 +98,8 @@ describe('the home', () => {
 });
 
 describe('what a role may do', () => {
+	const here = import.meta.url;
+	const permissions: string = readFileSync(new URL('../../../docs/permissions.md', here).pathname, 'utf8');
 	const table = permissions
 		.split('\n')
 		.filter((line) => line.startsWith('| '))

@@ -28,7 +28,7 @@ function make(over: Partial<Fact>): Fact {
 const said = (fact: Fact) =>
 	changesOf(fact).map((told) => {
 		const value = (what: unknown) => sayValue(what, told.path, fact, nameOf) ?? JSON.stringify(what);
-		return 'before' in told ? `${sayPath(told.path)}: ${value(told.before)} -> ${value(told.after)}` : `${sayPath(told.path)}: ${value(told.after)}`;
+		return 'before' in told ? `${sayPath(told.path, nameOf)}: ${value(told.before)} -> ${value(told.after)}` : `${sayPath(told.path, nameOf)}: ${value(told.after)}`;
 	});
 
 beforeEach(() => i18n.choose('en'));
@@ -55,7 +55,7 @@ describe('what a fact changed', () => {
 		const changes = { start_at: ['2027-03-12T17:30:00+00:00', '2027-03-13T17:30:00+00:00'], venue_id: [ANNA, EVENT] };
 		const [start, venue] = said(make({ data: { changes } }));
 		expect(start).toBe(`Begins: ${i18n.moment(new Date('2027-03-12T17:30:00Z'))} -> ${i18n.moment(new Date('2027-03-13T17:30:00Z'))}`);
-		expect(venue).toBe('Venue: No longer here (0190f6a1) -> Boemeltrein');
+		expect(venue).toBe('Venue: unknown (…3d4e60) -> Boemeltrein');
 	});
 
 	it('tells of settings only which were touched, as the journal keeps no more', () => {
@@ -69,12 +69,13 @@ describe('what a fact changed', () => {
 
 	it('goes into what is nested, zone by zone and field by field', () => {
 		const changes = {
-			pricing_zones: { STALLS: [null, EVENT] },
+			pricing_zones: { STALLS: [null, { pricing_rule_id: EVENT }], [EVENT]: [null, EVENT] },
 			zone_overrides: { VIP: [{ capacity: 5, name: 'x' }, { capacity: 7, name: 'x' }] },
 			disabled_zones: [[], ['BALCONY']],
 		};
 		expect(said(make({ data: { changes } }))).toEqual([
-			'Prices · STALLS: nothing -> Boemeltrein',
+			'Prices · STALLS · Price: nothing -> Boemeltrein',
+			'Prices · Boemeltrein: nothing -> Boemeltrein',
 			'Zones · VIP · Capacity: 5 -> 7',
 			'Closed zones: nothing -> BALCONY',
 		]);
@@ -83,6 +84,7 @@ describe('what a fact changed', () => {
 	it('finds roles, versions and statuses where they stand beside the changes', () => {
 		expect(said(make({ kind: 'member_role_changed', data: { role_before: 'staff', role_after: 'admin' } }))).toEqual(['Role: Staff -> Administrator']);
 		expect(said(make({ data: { version_before: null, version_after: 1 } }))).toEqual(['Version: nothing -> 1']);
+		expect(said(make({ kind: 'event_created', data: { old_status: null, new_status: 'draft', changes: { inventory_epoch: [0, 1] } } }))).toEqual([]);
 		expect(said(make({ data: { old_status: 'draft', new_status: 'published', changes: { status: ['draft', 'published'] } } }))).toEqual([
 			'Status: Draft -> Published',
 		]);
@@ -107,7 +109,7 @@ describe('what a fact changed', () => {
 
 describe('what happened', () => {
 	it('is a sentence with who, what and whom', () => {
-		expect(sayFact(make({ kind: 'event_status_changed', event_id: EVENT, data: { verb: 'cancel' } }), nameOf)).toBe('Anna cancelled Boemeltrein.');
+		expect(sayFact(make({ kind: 'event_status_changed', event_id: EVENT, data: { verb: 'cancel' } }), nameOf)).toBe('Anna cancelled “Boemeltrein”.');
 		expect(sayFact(make({ kind: 'member_role_changed', person_name: 'Berta', data: { role_after: 'admin' } }), nameOf)).toBe('Anna made Berta Administrator.');
 		expect(sayFact(make({ kind: 'membership_granted', data: { tier: 'gold' } }), nameOf)).toBe('Anna gave somebody who is no longer here the tier gold.');
 	});
@@ -116,7 +118,7 @@ describe('what happened', () => {
 		const platform = make({ kind: 'organization_suspended', actor_name: null });
 		const clock = make({ kind: 'event_status_changed', actor_id: null, actor_name: null, data: { actor_type: 'clock', verb: 'end', name: 'X' } });
 		expect(sayFact(platform, nameOf)).toBe('The platform suspended the organization.');
-		expect(sayFact(clock, nameOf)).toBe('The clock ended X.');
+		expect(sayFact(clock, nameOf)).toBe('The clock ended “X”.');
 		expect(sayFact(make({ kind: 'brand_new', actor_name: null }), nameOf)).toBe('Somebody: brand new.');
 	});
 });

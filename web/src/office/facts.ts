@@ -77,13 +77,16 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 const isPair = (value: unknown): value is readonly [unknown, unknown] => Array.isArray(value) && value.length === 2;
 /** The journal keeps only which of these were touched: [those that were there, those that are there]. */
 const NAMED_ONLY: readonly string[] = ['settings', 'address'];
+/** Numbers that grow with every change of a kind: they say nothing that the sentence does not. */
+const COUNTERS: readonly string[] = ['inventory_epoch', 'version'];
 
 /** What a fact changed, field by field. */
 export function changesOf({ data }: Fact): Told[] {
 	const told = isRecord(data.changes) ? pairsIn(data.changes, []) : [];
 	const has = (name: string) => told.some(({ path }) => path.length === 1 && path[0] === name);
 	for (const [name, before, after] of [
-		['status', data.old_status, data.new_status],
+		// What was just made has no status that it could have had before.
+		['status', data.old_status, data.old_status === null ? null : data.new_status],
 		['role', data.role_before, data.role_after],
 		['layout_version', data.version_before, data.version_after],
 	] as const) {
@@ -94,12 +97,15 @@ export function changesOf({ data }: Fact): Told[] {
 
 function pairsIn(changes: Record<string, unknown>, path: readonly string[]): Told[] {
 	return Object.entries(changes).flatMap(([name, value]): Told[] => {
+		if (COUNTERS.includes(name)) return [];
 		const here = [...path, name];
 		if (isPair(value)) {
 			const [before, after] = value;
 			if (NAMED_ONLY.includes(name) && Array.isArray(before) && Array.isArray(after)) return touched(here, before, after);
-			// Two records are compared field by field, as people would.
-			if (isRecord(before) && isRecord(after)) return compared(here, before, after);
+			// Two records are compared field by field, as people would; one that is new or gone is compared with nothing.
+			if (isRecord(before ?? after) && isRecord(after ?? before)) {
+				return compared(here, (before ?? {}) as Record<string, unknown>, (after ?? {}) as Record<string, unknown>);
+			}
 			return [{ path: here, before, after }];
 		}
 		return isRecord(value) ? pairsIn(value, here) : [{ path: here, after: value }];
@@ -148,11 +154,12 @@ export function detailsOf({ data }: Fact): Told[] {
 }
 
 /** What a field is called; one that this page does not know is called as the server calls it. */
-export function sayPath(path: readonly string[]): string {
-	return path.map(sayField).join(' · ');
+export function sayPath(path: readonly string[], nameOf: (id: string) => string | undefined): string {
+	return path.map((name) => sayField(name, nameOf)).join(' · ');
 }
 
-function sayField(name: string): string {
+function sayField(name: string, nameOf: (id: string) => string | undefined): string {
+	if (ID.test(name)) return sayId(name, nameOf);
 	const key = `journal.field.${name}`;
 	return isWordKey(key) ? t(key) : name.replaceAll('_', ' ');
 }
@@ -160,6 +167,10 @@ function sayField(name: string): string {
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d/;
 const LONG_MAX = 400;
+
+/** Ids of the same hour begin alike: the end tells them apart. */
+export const sayId = (id: string, nameOf: (id: string) => string | undefined = () => undefined): string =>
+	nameOf(id) ?? t('journal.id', { id: id.slice(-6) });
 
 /** A value in words; null where there are none and only the data itself can be shown. */
 export function sayValue(value: unknown, path: readonly string[], fact: Fact, nameOf: (id: string) => string | undefined): string | null {
@@ -185,7 +196,7 @@ function sayNumber(value: number, field: string, { data }: Fact): string {
 }
 
 function sayString(value: string, field: string, nameOf: (id: string) => string | undefined): string {
-	if (ID.test(value)) return nameOf(value) ?? t('journal.id', { id: value.slice(0, 8) });
+	if (ID.test(value)) return sayId(value, nameOf);
 	if (MOMENT.test(value)) return i18n.moment(new Date(value));
 	const known = { status: `admin.status.${value}`, role: `role.${value}` }[field];
 	if (known !== undefined && isMessageKey(known)) return t(known);
@@ -209,13 +220,14 @@ export function sayFact(fact: Fact, nameOf: (id: string) => string | undefined):
 	const kind = `journal.kind.${fact.kind}`;
 	const key = isWordKey(verb) ? verb : isWordKey(kind) ? kind : 'journal.kind.other';
 	const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
+	const quoted = (name: string | undefined) => (name === undefined ? undefined : t('admin.history.reason', { reason: name }));
 	const about = (name: string) => nameOf(text(data[name]) ?? '');
 	const role = `role.${String(data.role_after ?? data.role ?? '')}`;
 	return t(key, {
 		who: sayActor(fact),
-		event: (fact.event_id === null ? undefined : nameOf(fact.event_id)) ?? text(data.name) ?? t('journal.an_event'),
+		event: quoted((fact.event_id === null ? undefined : nameOf(fact.event_id)) ?? text(data.name)) ?? t('journal.an_event'),
 		person: fact.person_name ?? t('journal.a_person'),
-		name: text(data.name) ?? about('venue_id') ?? text(data.gate_code) ?? t('journal.something'),
+		name: quoted(text(data.name) ?? about('venue_id') ?? text(data.gate_code)) ?? t('journal.something'),
 		tier: text(data.tier) ?? '',
 		count: typeof data.count === 'number' ? data.count : 1,
 		role: isMessageKey(role) ? t(role) : '',

@@ -1,4 +1,4 @@
-// What the ids in the journal stand for: events, venues and pricing rules by their names, as far as they are still there.
+// What the ids in the journal stand for: events, venues, layouts and prices by their names, as far as they are still there.
 import { api, ask, Refusal } from '../api/client.ts';
 
 interface Named {
@@ -23,13 +23,14 @@ export class Names {
 	/** Whole lists and not one by one: what was deleted is not asked for in vain. */
 	async load(): Promise<void> {
 		const query = { limit: LIMIT };
-		const [events, venues, rules] = await Promise.all([
+		const [events, venues, layouts, rules] = await Promise.all([
 			these(ask(api.GET('/api/admin/events', { params: { query: { ...query, status: [...ALL], order: 'desc' } } }))),
 			these(ask(api.GET('/api/admin/venues', { params: { query } }))),
+			these(ask(api.GET('/api/admin/layouts', { params: { query } }))),
 			these(ask(api.GET('/api/admin/pricing-rules', { params: { query } }))),
 		]);
 		this.events = events;
-		this.add([...events, ...venues, ...rules]);
+		this.add([...events, ...venues, ...layouts, ...rules]);
 	}
 }
 
