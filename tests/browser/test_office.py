@@ -252,6 +252,9 @@ async def test_an_organization_is_founded_and_a_field_locked(visit: Visit, site:
     dialog = page.get_by_role("dialog")
     await dialog.get_by_label("Name").fill("Die Nuwe Skouburg")
     await expect(dialog.get_by_label("Web address")).to_have_value("die-nuwe-skouburg")
+    await dialog.get_by_label("Web address").fill("platform")
+    await dialog.get_by_role("button", name="Found it").click()
+    await expect(dialog.get_by_text("This cannot be used.")).to_be_visible()
     slug = f"skouburg-{operator.user_id.hex[-12:]}"
     await dialog.get_by_label("Web address").fill(slug)
     await dialog.get_by_role("button", name="Found it").click()
