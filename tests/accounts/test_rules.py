@@ -6,9 +6,10 @@ from uuid import UUID
 import pytest
 from hypothesis import given, strategies as st
 
-from voelgoed.accounts import rules, tokens
+from voelgoed.accounts import roles, rules, tokens
 from voelgoed.accounts.model import MEMBER_ROLES, Actor, Membership, MembershipStatus, Role
 from voelgoed.accounts.permissions import ALLOWED, Action, document, may
+from voelgoed.accounts.roles import LastOwner, RoleChangeRefused
 from voelgoed.ids import UserId, new_id
 
 ROLES = st.sampled_from(MEMBER_ROLES)
@@ -18,7 +19,13 @@ NOW = datetime(2027, 3, 12, 18, tzinfo=UTC)
 @given(by=ROLES, current=st.none() | ROLES, to=st.none() | ROLES, owners_left=st.integers(0, 3))
 def test_nobody_climbs_over_their_own_rank(by: Role, current: Role | None, to: Role | None, owners_left: int) -> None:
     """Whatever is asked: an allowed change touches no rank above one's own and leaves an owner."""
-    if rules.refuse_role_change(by=by, current=current, to=to, owners_left=owners_left) is None:
+    try:
+        roles.require_change(by=by, current=current, to=to, owners_left=owners_left)
+    except LastOwner:
+        assert (current, owners_left) == (Role.OWNER, 0)
+    except RoleChangeRefused:
+        assert rules.RANK[by] < max(rules.RANK[one] for one in (current, to) if one is not None)
+    else:
         assert current is None or rules.RANK[current] <= rules.RANK[by]
         assert to is None or rules.RANK[to] <= rules.RANK[by]
         assert current is not Role.OWNER or owners_left > 0
@@ -59,6 +66,8 @@ def test_a_membership_counts_within_its_days(
     membership = Membership(
         id=new_id(),
         user_id=UserId(new_id()),
+        name="Anna",
+        email=None,
         tier="gold",
         status=status,
         valid_from=NOW + timedelta(days=starts),

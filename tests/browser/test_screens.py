@@ -54,6 +54,9 @@ async def owners_paths(db: Database, services: Services) -> dict[str, str]:
     desk = f"{ORG}/admin"
     return {
         "account": f"{ORG}/account",
+        "organiser-home": desk,
+        "organiser-team": f"{desk}/team",
+        "organiser-journal": f"{desk}/journal",
         "organiser-events": f"{desk}/events",
         "organiser-event": f"{desk}/events/{theatre.event.id}",
         "organiser-seating": f"{desk}/events/{theatre.event.id}/seating",

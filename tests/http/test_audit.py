@@ -45,3 +45,24 @@ async def test_another_organizations_facts_are_not_there(site: Site, db: Databas
         "/api/admin/audit", headers=mine.headers, params={"actor_id": str(other.user_id), "limit": 200}
     )
     assert seen.json()["data"] == []
+
+
+async def test_the_organizations_own_people_have_names_and_others_have_none(site: Site, db: Database) -> None:
+    """Who did it and to whom; the platform's staff, and whoever is here no longer, stay unnamed."""
+    owner = await make_person(db, role=Role.OWNER)
+    helper = await make_person(db, owner.organization)
+    platform = await make_person(db, platform=Role.SUPER_ADMIN)
+    await site.client.patch("/api/me", headers=helper.headers, json={"name": "Berta", "locale": "en"})
+    path = f"/api/admin/members/{helper.user_id}"
+    await site.client.put(path, headers=owner.headers, json={"role": "staff"})
+    raised = f"/api/platform/orgs/{owner.organization.id}/members/{helper.user_id}"
+    await site.client.put(raised, headers=platform.headers, json={"role": "admin", "reason": "asked to"})
+
+    async def told() -> list[tuple[str | None, str | None]]:
+        query = {"kind": "member_role_changed"}
+        page = (await site.client.get("/api/admin/audit", headers=owner.headers, params=query)).json()
+        return [(fact["actor_name"], fact["person_name"]) for fact in page["data"]]
+
+    assert await told() == [(None, "Berta"), ("Anna", "Berta")]
+    await site.client.delete(path, headers=owner.headers)
+    assert await told() == [(None, None), ("Anna", None)]

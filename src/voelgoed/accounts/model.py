@@ -77,10 +77,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """A customer's tier, which opens zones reserved for it."""
+    """A customer's tier, which opens zones reserved for it, and who they are."""
 
     id: UUID
     user_id: UserId
+    name: str
+    email: str | None
     tier: str
     status: MembershipStatus
     valid_from: datetime

@@ -1,5 +1,8 @@
 """What the platform's own staff do to organizations: always with a reason, always in that organization's journal."""
 
+from collections.abc import Mapping
+from uuid import UUID
+
 from voelgoed.accounts import roles, store
 from voelgoed.accounts.model import Call, Member, Organization, Role
 from voelgoed.accounts.permissions import Action, require
@@ -118,16 +121,17 @@ async def search_audit(
     approval: str | None,
     cursor: str | None,
     limit: int,
-) -> AuditPage:
+) -> tuple[AuditPage, Mapping[UUID, str]]:
     """Read an organization's journal; that it was read, and why, is in it too."""
     require(call.actor, Action.PLATFORM_SEARCH_AUDIT)
     why = Reason(call, reason, approval)
     async with db.transaction(organization_id) as conn:
         await _organization(conn, organization_id)
         page = await search.search(conn, organization_id, wanted, cursor, limit)
+        names = await roles.name_people(conn, organization_id, page.facts)
         kind = "audit_read_by_platform"
         await record(conn, fact_of(kind, call, why.about(), organization_id=organization_id, reason=why.text))
-    return page
+    return page, names
 
 
 async def _organization(conn: Conn, organization_id: OrganizationId) -> Organization:

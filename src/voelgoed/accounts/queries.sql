@@ -142,14 +142,29 @@ select m.user_id, u.email, u.name, u.is_guest, m.role, m.created_at, m.updated_a
    and m.user_id = $2;
 
 -- name: list_members
+-- What is looked for is a part of a name or an address, as it is: no sign in it stands for others.
 select m.user_id, u.email, u.name, u.is_guest, m.role, m.created_at, m.updated_at
   from org_members m
   join users u on u.id = m.user_id
  where m.organization_id = $1
-   and ($2::text is null or m.role = $2)
-   and ($3::uuid is null or m.user_id > $3)
+   and ($2::text[] is null or m.role = any($2))
+   and ($3::text is null or strpos(lower(u.name), lower($3)) > 0 or strpos(lower(u.email), lower($3)) > 0)
+   and ($4::uuid is null or m.user_id > $4)
  order by m.user_id
- limit $4;
+ limit $5;
+
+-- name: name_people
+-- What people and programs of an organization are called; of anybody else nothing is said.
+select m.user_id as id, u.name
+  from org_members m
+  join users u on u.id = m.user_id
+ where m.organization_id = $1
+   and m.user_id = any($2)
+ union all
+select id, name
+  from api_keys
+ where organization_id = $1
+   and id = any($2);
 
 -- name: remove_member
 delete from org_members
@@ -158,32 +173,48 @@ delete from org_members
 returning user_id;
 
 -- name: add_membership
-insert into memberships (id, organization_id, user_id, tier, valid_from, valid_to)
-values ($2, $1, $3, $4, coalesce($5, now()), $6)
-returning id, user_id, tier, status, valid_from, valid_to, created_at, updated_at;
+with made as (
+  insert into memberships (id, organization_id, user_id, tier, valid_from, valid_to)
+  values ($2, $1, $3, $4, coalesce($5, now()), $6)
+  returning id, user_id, tier, status, valid_from, valid_to, created_at, updated_at
+)
+select made.*, u.name, u.email
+  from made
+  join users u on u.id = made.user_id;
 
 -- name: get_membership
-select id, user_id, tier, status, valid_from, valid_to, created_at, updated_at
-  from memberships
- where organization_id = $1
-   and id = $2;
+select m.id, m.user_id, m.tier, m.status, m.valid_from, m.valid_to, m.created_at, m.updated_at, u.name, u.email
+  from memberships m
+  join users u on u.id = m.user_id
+ where m.organization_id = $1
+   and m.id = $2;
 
 -- name: list_memberships
-select id, user_id, tier, status, valid_from, valid_to, created_at, updated_at
-  from memberships
- where organization_id = $1
-   and ($2::uuid is null or user_id = $2)
-   and ($3::uuid is null or id > $3)
- order by id
- limit $4;
+-- Each with whose it is. What is looked for is a part of the person's name or address, or of the tier.
+select m.id, m.user_id, m.tier, m.status, m.valid_from, m.valid_to, m.created_at, m.updated_at, u.name, u.email
+  from memberships m
+  join users u on u.id = m.user_id
+ where m.organization_id = $1
+   and ($2::uuid is null or m.user_id = $2)
+   and ($3::text is null or m.status = $3)
+   and ($4::text is null or strpos(lower(u.name), lower($4)) > 0 or strpos(lower(u.email), lower($4)) > 0
+        or strpos(m.tier, lower($4)) > 0)
+   and ($5::uuid is null or m.id > $5)
+ order by m.id
+ limit $6;
 
 -- name: revoke_membership
-update memberships
-   set status = 'revoked', updated_at = now()
- where organization_id = $1
-   and id = $2
-   and status = 'active'
-returning id, user_id, tier, status, valid_from, valid_to, created_at, updated_at;
+with ended as (
+  update memberships
+     set status = 'revoked', updated_at = now()
+   where organization_id = $1
+     and id = $2
+     and status = 'active'
+  returning id, user_id, tier, status, valid_from, valid_to, created_at, updated_at
+)
+select ended.*, u.name, u.email
+  from ended
+  join users u on u.id = ended.user_id;
 
 -- name: revoke_memberships_of_user
 update memberships

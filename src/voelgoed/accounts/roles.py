@@ -1,13 +1,14 @@
 """Roles within an organization: the rules about changing them, kept under locks, and told in the journal."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from voelgoed.accounts import rules, store
 from voelgoed.accounts.model import Call, Member, Organization, Role
 from voelgoed.db import Conn
 from voelgoed.errors import DomainError, Kind
 from voelgoed.ids import OrganizationId, UserId
-from voelgoed.journal.model import Fact
+from voelgoed.journal.model import Fact, RecordedFact
 from voelgoed.journal.recording import record
 
 
@@ -33,6 +34,14 @@ class RoleChangeRefused(DomainError):
     kind = Kind.DENIED
     code = "role_change_refused"
     message = "This change of role is not allowed."
+
+
+class LastOwner(DomainError):
+    """Without them the organization would have no owner."""
+
+    kind = Kind.CONFLICT
+    code = "last_owner"
+    message = "This is the last owner of an organization: make somebody else an owner first."
 
 
 async def found(
@@ -66,12 +75,19 @@ async def change_role(
     current = before.role if before else None
     if before and before.is_guest and role is not Role.CUSTOMER:
         raise RoleChangeRefused(why="a guest has no way to sign in again: let them register first")
-    if why := rules.refuse_role_change(by=by, current=current, to=role, owners_left=left):
-        raise RoleChangeRefused(why=why)
+    require_change(by=by, current=current, to=role, owners_left=left)
     await store.set_member(conn, organization_id, user_id, role)
     data = {"user_id": str(user_id), "role_before": current, "role_after": role, **(about or {})}
     await record(conn, fact_of("member_role_changed", call, data, organization_id=organization_id, reason=reason))
     return await member_of(conn, organization_id, user_id)
+
+
+def require_change(*, by: Role, current: Role | None, to: Role | None, owners_left: int) -> None:
+    """Refuse a change of role: one that is not theirs to make, and one that would leave nobody to make any."""
+    if why := rules.refuse_role_change(by=by, current=current, to=to):
+        raise RoleChangeRefused(why=why)
+    if current is Role.OWNER and owners_left == 0:
+        raise LastOwner
 
 
 async def member_of(conn: Conn, organization_id: OrganizationId, user_id: UserId) -> Member:
@@ -80,6 +96,18 @@ async def member_of(conn: Conn, organization_id: OrganizationId, user_id: UserId
     if member is None:
         raise MemberNotFound
     return member
+
+
+async def name_people(conn: Conn, organization_id: OrganizationId, facts: Sequence[RecordedFact]) -> Mapping[UUID, str]:
+    """What those are called who did something, or to whom it was done, as far as they are the organization's own."""
+    ids = {fact.actor_id for fact in facts} | {person_of(fact) for fact in facts}
+    return await store.name_people(conn, organization_id, [one for one in ids if one is not None])
+
+
+def person_of(fact: RecordedFact) -> UUID | None:
+    """Whom a fact is about, where it is about somebody."""
+    told = fact.data.get("user_id")
+    return UUID(told) if isinstance(told, str) else None
 
 
 def fact_of(

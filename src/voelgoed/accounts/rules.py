@@ -38,13 +38,11 @@ def refuse_password(password: str, *, email: str) -> PasswordWeakness | None:
     return None
 
 
-def refuse_role_change(*, by: Role, current: Role | None, to: Role | None, owners_left: int) -> str | None:
+def refuse_role_change(*, by: Role, current: Role | None, to: Role | None) -> str | None:
     """Say why somebody may not change a member's role (None: not a member, or no longer); None when they may.
 
-    Nobody touches a rank above their own or hands one out, and an organization keeps an owner.
+    Nobody touches a rank above their own or hands one out.
     """
-    if current is Role.OWNER and owners_left == 0:
-        return "an organization needs an owner: make somebody else one first"
     if current is not None and RANK[current] > RANK[by]:
         return f"only an {Role.OWNER} may change an {Role.OWNER}"
     if to is not None and RANK[to] > RANK[by]:

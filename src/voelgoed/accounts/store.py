@@ -1,6 +1,6 @@
 """The accounts' questions to the database."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -137,9 +137,22 @@ async def get_member(conn: Conn, organization_id: OrganizationId, user_id: UserI
 
 
 async def list_members(
-    conn: Conn, organization_id: OrganizationId, *, role: Role | None, after: UUID | None, limit: int
+    conn: Conn,
+    organization_id: OrganizationId,
+    *,
+    roles: Collection[Role] | None,
+    words: str | None,
+    after: UUID | None,
+    limit: int,
 ) -> list[Member]:
-    return [_member(row) for row in await conn.fetch(Q["list_members"], organization_id, role, after, limit)]
+    named = sorted(roles) if roles else None
+    rows = await conn.fetch(Q["list_members"], organization_id, named, words, after, limit)
+    return [_member(row) for row in rows]
+
+
+async def name_people(conn: Conn, organization_id: OrganizationId, ids: Collection[UUID]) -> dict[UUID, str]:
+    rows = await conn.fetch(Q["name_people"], organization_id, list(ids))
+    return {row["id"]: row["name"] for row in rows}
 
 
 async def remove_member(conn: Conn, organization_id: OrganizationId, user_id: UserId) -> bool:
@@ -173,9 +186,16 @@ async def get_membership(conn: Conn, organization_id: OrganizationId, membership
 
 
 async def list_memberships(
-    conn: Conn, organization_id: OrganizationId, *, user_id: UUID | None, after: UUID | None, limit: int
+    conn: Conn,
+    organization_id: OrganizationId,
+    *,
+    user_id: UUID | None,
+    status: MembershipStatus | None = None,
+    words: str | None = None,
+    after: UUID | None,
+    limit: int,
 ) -> list[Membership]:
-    rows = await conn.fetch(Q["list_memberships"], organization_id, user_id, after, limit)
+    rows = await conn.fetch(Q["list_memberships"], organization_id, user_id, status, words, after, limit)
     return [_membership(row) for row in rows]
 
 

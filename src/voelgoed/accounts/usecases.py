@@ -1,15 +1,16 @@
 """What an organization's people do with accounts: members, memberships, API keys, their own account."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
 from voelgoed.accounts import idempotency, roles, rules, store, tokens
 from voelgoed.accounts.idempotency import Once
-from voelgoed.accounts.model import ApiKey, Call, Member, Membership, Organization, Role, User
+from voelgoed.accounts.model import ApiKey, Call, Member, Membership, MembershipStatus, Organization, Role, User
 from voelgoed.accounts.permissions import Action, PermissionDenied, require
 from voelgoed.accounts.refusals import MembershipInvalid
-from voelgoed.accounts.roles import MemberNotFound, RoleChangeRefused, fact_of
+from voelgoed.accounts.roles import LastOwner, MemberNotFound, fact_of
 from voelgoed.accounts.sessions import Sessions
 from voelgoed.accounts.signing import PASSWORD_RESET, Door, PasswordRefused, prove
 from voelgoed.db import Conn, Database
@@ -53,14 +54,6 @@ class SessionNotFound(DomainError):
     message = "You have no such session."
 
 
-class LastOwner(DomainError):
-    """The account is the last owner of an organization."""
-
-    kind = Kind.CONFLICT
-    code = "last_owner"
-    message = "You are the last owner of an organization: make somebody else an owner first."
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewApiKey:
     """A key just made; the token is None when the same ask is answered again."""
@@ -82,11 +75,15 @@ async def find_organization(db: Database, *, slug: str) -> Organization | None:
         return await store.find_organization(conn, slug)
 
 
-async def list_members(db: Database, call: Call, *, role: Role | None, cursor: str | None, limit: int) -> Page[Member]:
-    """The organization's people, oldest account first."""
+async def list_members(
+    db: Database, call: Call, *, roles: Collection[Role] | None, words: str | None, cursor: str | None, limit: int
+) -> Page[Member]:
+    """The organization's people, oldest account first: those with such a role, and the words in name or address."""
     require(call.actor, Action.SEE_MEMBERS)
     async with db.transaction(call.organization_id) as conn:
-        found = await store.list_members(conn, call.organization_id, role=role, after=after_id(cursor), limit=limit + 1)
+        found = await store.list_members(
+            conn, call.organization_id, roles=roles, words=words, after=after_id(cursor), limit=limit + 1
+        )
     return page_by_id(found, limit, lambda member: member.user_id)
 
 
@@ -139,9 +136,7 @@ async def remove_member(db: Database, sessions: Sessions, call: Call, user_id: U
         async with db.transaction(call.organization_id) as conn:
             owners = await store.lock_owners(conn, call.organization_id)
             member = await roles.member_of(conn, call.organization_id, user_id)
-            left = len(owners - {user_id})
-            if why := rules.refuse_role_change(by=call.actor.role, current=member.role, to=None, owners_left=left):
-                raise RoleChangeRefused(why=why)
+            roles.require_change(by=call.actor.role, current=member.role, to=None, owners_left=len(owners - {user_id}))
             await store.remove_member(conn, call.organization_id, user_id)
             await store.revoke_sessions_in(conn, call.organization_id, user_id)
             about = {"user_id": str(user_id), "role_before": member.role}
@@ -152,13 +147,26 @@ async def remove_member(db: Database, sessions: Sessions, call: Call, user_id: U
 
 
 async def list_memberships(
-    db: Database, call: Call, *, user_id: UUID | None, cursor: str | None, limit: int
+    db: Database,
+    call: Call,
+    *,
+    user_id: UUID | None,
+    status: MembershipStatus | None,
+    words: str | None,
+    cursor: str | None,
+    limit: int,
 ) -> Page[Membership]:
     """Customers' memberships, oldest first."""
     require(call.actor, Action.SEE_MEMBERSHIPS)
     async with db.transaction(call.organization_id) as conn:
         found = await store.list_memberships(
-            conn, call.organization_id, user_id=user_id, after=after_id(cursor), limit=limit + 1
+            conn,
+            call.organization_id,
+            user_id=user_id,
+            status=status,
+            words=words,
+            after=after_id(cursor),
+            limit=limit + 1,
         )
     return page_by_id(found, limit, lambda membership: membership.id)
 
@@ -253,11 +261,14 @@ async def revoke_api_key(db: Database, sessions: Sessions, call: Call, key_id: U
     return key
 
 
-async def search_audit(db: Database, call: Call, wanted: SearchFilter, *, cursor: str | None, limit: int) -> AuditPage:
-    """The organization's own journal, newest first."""
+async def search_audit(
+    db: Database, call: Call, wanted: SearchFilter, *, cursor: str | None, limit: int
+) -> tuple[AuditPage, Mapping[UUID, str]]:
+    """The organization's own journal, newest first, and what the people in it are called."""
     require(call.actor, Action.SEARCH_AUDIT)
     async with db.transaction(call.organization_id) as conn:
-        return await search.search(conn, call.organization_id, wanted, cursor, limit)
+        page = await search.search(conn, call.organization_id, wanted, cursor, limit)
+        return page, await roles.name_people(conn, call.organization_id, page.facts)
 
 
 async def own_account(db: Database, call: Call) -> tuple[User, list[store.Row], list[Membership]]:

@@ -62,7 +62,7 @@ afterEach(() => {
 
 describe('behind the scenes', () => {
 	it('tells a customer what to do', async () => {
-		await open('/passievol/admin', 'customer');
+		await open('/passievol/admin/events', 'customer');
 
 		expect((await heading()).textContent).toBe('This part is for the people behind the scenes.');
 		expect(screen.getByText(/with the role Customer.*ask an owner/)).toBeTruthy();
@@ -74,7 +74,7 @@ describe('behind the scenes', () => {
 		await open('/passievol/admin/venues', 'scanner');
 
 		await heading('Venues');
-		expect(screen.getByRole('link', { name: 'Organise' }).getAttribute('href')).toBe('/passievol/admin/events');
+		expect(screen.getByRole('link', { name: 'Organise' }).getAttribute('href')).toBe('/passievol/admin');
 		expect(await screen.findByRole('link', { name: /Die Skouburg/ })).toBeTruthy();
 		expect(screen.queryByRole('link', { name: 'New venue' })).toBeNull();
 		expect(screen.queryByRole('switch')).toBeNull();
@@ -112,7 +112,7 @@ describe('the list of events', () => {
 	const names = () => rows().map((row) => row.querySelector('b')?.textContent);
 
 	it('begins with what needs somebody, and goes on in the order of time', async () => {
-		await open('/passievol/admin', 'owner', replies(events));
+		await open('/passievol/admin/events', 'owner', replies(events));
 
 		const care = await screen.findByRole('region', { name: /Needs attention/ });
 		expect(within(care).getAllByRole('link').map((link) => link.textContent)).toEqual([
@@ -124,7 +124,7 @@ describe('the list of events', () => {
 	});
 
 	it('filters by status with counts', async () => {
-		await open('/passievol/admin', 'staff', replies(events));
+		await open('/passievol/admin/events', 'staff', replies(events));
 		await fireEvent.click(await screen.findByRole('button', { name: 'Draft 1' }));
 		expect(names()).toEqual(['Konsep']);
 		await fireEvent.click(screen.getByRole('button', { name: 'All 3' }));
@@ -134,7 +134,7 @@ describe('the list of events', () => {
 
 	it('counts only what is all there', async () => {
 		const answers = [listed(events, 'next'), listed([makeEvent({ id: '4', name: 'Verby', status: 'ended', verbs: [] })])];
-		await open('/passievol/admin', 'owner', { 'GET /api/admin/events': () => answers.shift() ?? listed([]) });
+		await open('/passievol/admin/events', 'owner', { 'GET /api/admin/events': () => answers.shift() ?? listed([]) });
 
 		expect(await screen.findByRole('button', { name: 'Ended 1' })).toBeTruthy();
 		// A page that nobody has asked for may have more of them, or the first live one.
@@ -146,7 +146,7 @@ describe('the list of events', () => {
 
 	it('asks the server for a name, also among the archived, and counts what it found', async () => {
 		const answers = [events, [], [events[1]], [], [makeEvent({ id: '9', name: 'Ou Fees', status: 'archived', verbs: [] })]];
-		await open('/passievol/admin', 'staff', { 'GET /api/admin/events': () => listed((answers.shift() ?? []) as object[]) });
+		await open('/passievol/admin/events', 'staff', { 'GET /api/admin/events': () => listed((answers.shift() ?? []) as object[]) });
 		await screen.findByRole('button', { name: 'All 3' });
 		await fireEvent.input(screen.getByRole('searchbox'), { target: { value: ' fée ' } });
 
@@ -160,7 +160,7 @@ describe('the list of events', () => {
 	});
 
 	it('says so when nothing has the name, and shows everything again when nothing is looked for', async () => {
-		await open('/passievol/admin', 'staff', replies(events));
+		await open('/passievol/admin/events', 'staff', replies(events));
 		await screen.findByRole('button', { name: 'All 3' });
 		await fireEvent.input(screen.getByRole('searchbox'), { target: { value: 'nothing' } });
 		expect(await screen.findByText(/No event in this list has that name/)).toBeTruthy();
@@ -171,7 +171,7 @@ describe('the list of events', () => {
 
 	it('says what went wrong with a search, and tries again', async () => {
 		const answers = [() => listed(events), () => listed([]), () => problem('busy', 503), () => problem('busy', 503)];
-		await open('/passievol/admin', 'owner', { 'GET /api/admin/events': () => (answers.shift() ?? (() => listed([])))() });
+		await open('/passievol/admin/events', 'owner', { 'GET /api/admin/events': () => (answers.shift() ?? (() => listed([])))() });
 		await screen.findByRole('button', { name: 'All 3' });
 		await fireEvent.input(screen.getByRole('searchbox'), { target: { value: 'fee' } });
 		expect((await screen.findByRole('alert')).textContent).toContain('very busy');
@@ -182,7 +182,7 @@ describe('the list of events', () => {
 	});
 
 	it('asks for the archive only when it is wanted', async () => {
-		const asked = await open('/passievol/admin', 'owner', {
+		const asked = await open('/passievol/admin/events', 'owner', {
 			...replies(events),
 		});
 		await screen.findByRole('button', { name: 'All 3' });
@@ -195,7 +195,7 @@ describe('the list of events', () => {
 	});
 
 	it('takes a change from the feed, row by row, and forgets what is deleted', async () => {
-		await open('/passievol/admin', 'owner', {
+		await open('/passievol/admin/events', 'owner', {
 			...replies(events),
 			'GET /api/admin/events/3': () => one({ ...events[2], name: 'Nuwe naam', version: 9 }),
 		});
@@ -209,7 +209,7 @@ describe('the list of events', () => {
 	});
 
 	it('says quietly when it is cut off', async () => {
-		await open('/passievol/admin', 'owner', replies(events));
+		await open('/passievol/admin/events', 'owner', replies(events));
 		await screen.findByRole('button', { name: 'All 3' });
 		Silent.all[0]?.say('hello');
 		expect(await screen.findByText('Up to date')).toBeTruthy();
@@ -219,7 +219,7 @@ describe('the list of events', () => {
 	});
 
 	it('offers to try again when the server refuses', async () => {
-		await open('/passievol/admin', 'owner', { 'GET /api/admin/events': () => problem('busy', 503) });
+		await open('/passievol/admin/events', 'owner', { 'GET /api/admin/events': () => problem('busy', 503) });
 
 		expect(await screen.findByText(/We are very busy/)).toBeTruthy();
 		expect(screen.getByRole('button', { name: 'Try again' })).toBeTruthy();
@@ -369,6 +369,7 @@ describe('an event', () => {
 						kind: 'event_status_changed',
 						version: 2,
 						actor_id: 'p1',
+						actor_name: 'Lerato',
 						reason: 'Ready',
 						data: { verb: 'publish', actor_type: 'owner', changes: { status: ['draft', 'published'] } },
 					},
@@ -378,11 +379,11 @@ describe('an event', () => {
 						kind: 'event_updated',
 						version: 1,
 						actor_id: null,
+						actor_name: null,
 						reason: null,
 						data: { actor_type: 'operator', changes: { name: ['A', 'B'], start_at: ['2027-03-11T17:30:00+00:00', '2027-03-12T17:30:00+00:00'] } },
 					},
 				]),
-			'GET /api/admin/members/p1': () => one({ user_id: 'p1', name: 'Lerato' }),
 		});
 
 		await heading('Die Laaste Boemeltrein');

@@ -357,7 +357,7 @@ export interface paths {
         };
         /**
          * List Members
-         * @description The organization's people.
+         * @description The organization's people; `q` is a part of a name or an e-mail address.
          */
         get: operations["list_members_api_admin_members_get"];
         put?: never;
@@ -409,7 +409,7 @@ export interface paths {
         };
         /**
          * List Memberships
-         * @description Customers' memberships.
+         * @description Customers' memberships; `q` is a part of a name, an e-mail address or a tier.
          */
         get: operations["list_memberships_api_admin_memberships_get"];
         put?: never;
@@ -2582,7 +2582,9 @@ export interface components {
         };
         /**
          * FactView
-         * @description Something that happened.
+         * @description Something that happened. A name is there where its bearer is one of the organization's people or programs now.
+         *
+         *     `person_name` is that of `data.user_id`: to whom it was done.
          */
         FactView: {
             /**
@@ -2600,6 +2602,10 @@ export interface components {
             version: number | null;
             /** Actor Id */
             actor_id: string | null;
+            /** Actor Name */
+            actor_name: string | null;
+            /** Person Name */
+            person_name: string | null;
             /** Request Id */
             request_id: string | null;
             /** Reason */
@@ -3012,6 +3018,10 @@ export interface components {
              * Format: uuid
              */
             user_id: string;
+            /** Name */
+            name: string;
+            /** Email */
+            email: string | null;
             /** Tier */
             tier: string;
             status: components["schemas"]["MembershipStatus"];
@@ -5914,7 +5924,8 @@ export interface operations {
     list_members_api_admin_members_get: {
         parameters: {
             query?: {
-                role?: ("owner" | "admin" | "staff" | "scanner" | "customer") | null;
+                role?: ("owner" | "admin" | "staff" | "scanner" | "customer")[] | null;
+                q?: string | null;
                 cursor?: string | null;
                 limit?: number;
             };
@@ -6024,6 +6035,15 @@ export interface operations {
             };
             /** @description `member_not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `last_owner` */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6187,6 +6207,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `last_owner` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `body_too_large` */
             413: {
                 headers: {
@@ -6261,6 +6290,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `last_owner` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `body_too_large` */
             413: {
                 headers: {
@@ -6285,6 +6323,8 @@ export interface operations {
         parameters: {
             query?: {
                 user_id?: string | null;
+                status?: components["schemas"]["MembershipStatus"] | null;
+                q?: string | null;
                 cursor?: string | null;
                 limit?: number;
             };
@@ -12324,6 +12364,15 @@ export interface operations {
             };
             /** @description `member_not_found`, `organization_not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `last_owner` */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

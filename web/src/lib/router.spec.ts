@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { pathTo, pathToDesk, pathToEvent, pathToNewLayout, pathToPolicy, pathToSeating, routeOf, Router } from './router.svelte.ts';
+import { pathTo, pathToDesk, pathToEvent, pathToNewLayout, pathToSeating, routeOf, Router } from './router.svelte.ts';
+import { pathToOffice, pathToPlatform } from '../office/paths.ts';
 
 const ID = '0190f6a1-7c1e-7d2a-9b1c-2f6a1c3d4e5f';
 
@@ -17,7 +18,19 @@ describe('routeOf', () => {
 		['/passievol/events', { name: 'missing' }],
 		['/passievol/events/Hamlet', { name: 'missing' }],
 		['/passievol/events/hamlet/more', { name: 'missing' }],
-		['/passievol/admin', { name: 'admin', org: 'passievol', desk: 'events', id: null }],
+		['/passievol/admin', { name: 'admin', org: 'passievol', desk: 'home', id: null }],
+		['/passievol/admin/team', { name: 'admin', org: 'passievol', desk: 'team', id: null }],
+		['/passievol/admin/memberships', { name: 'admin', org: 'passievol', desk: 'memberships', id: null }],
+		['/passievol/admin/keys', { name: 'admin', org: 'passievol', desk: 'keys', id: null }],
+		['/passievol/admin/journal', { name: 'admin', org: 'passievol', desk: 'journal', id: null }],
+		['/passievol/admin/journal/more', { name: 'missing' }],
+		['/passievol/admin/home', { name: 'missing' }],
+		['/platform', { name: 'platform', id: null }],
+		['/platform/', { name: 'platform', id: null }],
+		[`/platform/orgs/${ID}`, { name: 'platform', id: ID }],
+		['/platform/orgs', { name: 'missing' }],
+		[`/platform/orgs/${ID}/more`, { name: 'missing' }],
+		['/platform/sign-in', { name: 'missing' }],
 		['/passievol/admin/events', { name: 'admin', org: 'passievol', desk: 'events', id: null }],
 		['/passievol/admin/events/new', { name: 'admin', org: 'passievol', desk: 'events', id: 'new' }],
 		[`/passievol/admin/events/${ID}`, { name: 'admin', org: 'passievol', desk: 'events', id: ID }],
@@ -68,7 +81,13 @@ describe('addresses', () => {
 			id: ID,
 		});
 		expect(routeOf(pathToSeating('passievol', ID))).toEqual({ name: 'admin', org: 'passievol', desk: 'seating', id: ID });
-		expect(routeOf(pathToPolicy('passievol'))).toEqual({ name: 'admin', org: 'passievol', desk: 'policy', id: null });
+		expect(routeOf(pathToOffice('passievol'))).toEqual({ name: 'admin', org: 'passievol', desk: 'home', id: null });
+		expect(routeOf(pathToOffice('passievol', 'policy'))).toEqual({ name: 'admin', org: 'passievol', desk: 'policy', id: null });
+		expect(pathToOffice('passievol', 'journal', { kind: 'event_updated' })).toBe('/passievol/admin/journal?kind=event_updated');
+		expect([pathToPlatform(), pathToPlatform(ID)].map(routeOf)).toEqual([
+			{ name: 'platform', id: null },
+			{ name: 'platform', id: ID },
+		]);
 	});
 });
 

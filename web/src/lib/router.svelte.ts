@@ -6,6 +6,9 @@ const DOORS = ['sign-in', 'register', 'account', 'forgot-password', 'new-passwor
 export type ScreenName = 'storefront' | 'event' | (typeof DOORS)[number];
 const DESKS = ['events', 'venues', 'layouts'] as const;
 export type Desk = (typeof DESKS)[number];
+/** The organiser's pages that stand for themselves. */
+const OFFICES = ['policy', 'team', 'memberships', 'keys', 'journal'] as const;
+export type Office = 'home' | (typeof OFFICES)[number];
 export type Route =
 	| { readonly name: 'home' | 'missing' }
 	| { readonly name: Exclude<ScreenName, 'event'>; readonly org: string }
@@ -18,16 +21,21 @@ export type Route =
 	| { readonly name: 'admin'; readonly org: string; readonly desk: 'new-layout'; readonly id: string }
 	/** The seating of the event with this id. */
 	| { readonly name: 'admin'; readonly org: string; readonly desk: 'seating'; readonly id: string }
-	/** What the organization lets its seating be. */
-	| { readonly name: 'admin'; readonly org: string; readonly desk: 'policy'; readonly id: null };
+	/** Where the organiser arrives, what the organization lets its seating be, its people, its journal. */
+	| { readonly name: 'admin'; readonly org: string; readonly desk: Office; readonly id: null }
+	/** The pages of those who run the installation: all organizations, or the one with this id. */
+	| { readonly name: 'platform'; readonly id: string | null };
 
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** Addresses of the server itself. */
-const RESERVED = new Set(['api', 'assets', 'healthz', 'metrics', 'readyz']);
+const PLATFORM = /^\/platform(?:\/orgs\/([0-9a-f-]{36}))?\/?$/;
+/** Addresses of the server itself, and of those who run it. */
+const RESERVED = new Set(['api', 'assets', 'healthz', 'metrics', 'platform', 'readyz']);
 
 export function routeOf(path: string): Route {
 	if (path === '/') return { name: 'home' };
+	const platform = PLATFORM.exec(path);
+	if (platform) return { name: 'platform', id: platform[1] ?? null };
 	const [, org = '', screen, ...more] = path.replace(/\/$/, '').split('/');
 	if (!SLUG.test(org) || RESERVED.has(org)) return { name: 'missing' };
 	if (screen === undefined) return { name: 'storefront', org };
@@ -41,8 +49,9 @@ export function routeOf(path: string): Route {
 	return name && more.length === 0 ? { name, org } : { name: 'missing' };
 }
 
-/** What stands after `/{org}/admin`; the bare address is that of the events. */
-function adminRouteOf(org: string, [first = 'events', ...rest]: string[]): Route {
+/** What stands after `/{org}/admin`. */
+function adminRouteOf(org: string, [first, ...rest]: string[]): Route {
+	if (first === undefined) return { name: 'admin', org, desk: 'home', id: null };
 	const [id = null, ...more] = rest;
 	if (first === 'venues' && id !== null && ID.test(id) && more.join('/') === 'layouts/new') {
 		return { name: 'admin', org, desk: 'new-layout', id };
@@ -50,7 +59,8 @@ function adminRouteOf(org: string, [first = 'events', ...rest]: string[]): Route
 	if (first === 'events' && id !== null && ID.test(id) && more.join('/') === 'seating') {
 		return { name: 'admin', org, desk: 'seating', id };
 	}
-	if (first === 'policy') return id === null ? { name: 'admin', org, desk: 'policy', id } : { name: 'missing' };
+	const office = OFFICES.find((one) => one === first);
+	if (office) return id === null ? { name: 'admin', org, desk: office, id } : { name: 'missing' };
 	// Layouts are listed with their venue, and begun there.
 	if (first === 'layouts' && (id === null || id === 'new')) return { name: 'missing' };
 	const desk = DESKS.find((one) => one === first);
@@ -93,11 +103,6 @@ export function pathToSeating(org: string, eventId: string): string {
 	return `${pathToDesk(org, 'events', eventId)}/seating`;
 }
 
-/** Where the organization says what its seating may be. */
-export function pathToPolicy(org: string): string {
-	return `/${org}/admin/policy`;
-}
-
 export class Router {
 	path = $state('/');
 	#search = $state('');
@@ -112,8 +117,11 @@ export class Router {
 	/** Where the person wanted to go; an address that is no screen of ours is nobody's wish. */
 	next = $derived.by(() => {
 		const asked = new URLSearchParams(this.#search).get('next');
-		return asked !== null && 'org' in routeOf(asked) ? asked : null;
+		const { name } = routeOf(asked?.split('?')[0] ?? '/');
+		return name === 'home' || name === 'missing' ? null : asked;
 	});
+	/** What the address says after its question mark. */
+	query = $derived(new URLSearchParams(this.#search));
 
 	start(): () => void {
 		this.#read();
@@ -130,6 +138,12 @@ export class Router {
 		else history.pushState(null, '', href);
 		this.#arrive();
 		scrollTo(0, 0);
+	}
+
+	/** The same screen is asked for something else: the address says so, and nothing begins anew. */
+	ask(query: string): void {
+		this.#search = query === '' ? '' : `?${query}`;
+		history.replaceState(history.state, '', this.path + this.#search);
 	}
 
 	/** Put on the heading of a screen: after a navigation, reading and the keyboard go on from there. */

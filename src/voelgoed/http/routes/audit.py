@@ -1,5 +1,6 @@
 """The journal, for those who must know what happened: an organization's own people, and the platform's staff."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated
 from uuid import UUID
@@ -10,6 +11,7 @@ from pydantic import Field
 from voelgoed.accounts import platform, usecases
 from voelgoed.accounts.permissions import Action
 from voelgoed.accounts.platform import ApprovalRequired
+from voelgoed.accounts.roles import person_of
 from voelgoed.accounts.signing import OrganizationNotFound
 from voelgoed.http.context import Caller
 from voelgoed.http.guard import guarded
@@ -29,7 +31,10 @@ ApprovalHeader = Annotated[
 
 
 class FactView(View):
-    """Something that happened."""
+    """Something that happened. A name is there where its bearer is one of the organization's people or programs now.
+
+    `person_name` is that of `data.user_id`: to whom it was done.
+    """
 
     recorded_at: datetime
     kind: str
@@ -37,6 +42,8 @@ class FactView(View):
     seat_id: UUID | None
     version: int | None
     actor_id: UUID | None
+    actor_name: str | None
+    person_name: str | None
     request_id: UUID | None
     reason: str | None
     data: dict[str, object]
@@ -65,8 +72,8 @@ Wanted = Annotated[SearchFilter, Depends(wanted_facts)]
 @guarded(Action.SEARCH_AUDIT, CursorInvalid)
 async def search_audit(caller: Caller, wanted: Wanted, cursor: Cursor = None, limit: Limit = LIMIT) -> Listed[FactView]:
     """The organization's journal, newest first."""
-    page = await usecases.search_audit(caller.services.db, caller.call, wanted, cursor=cursor, limit=limit)
-    return _listed(page)
+    page, names = await usecases.search_audit(caller.services.db, caller.call, wanted, cursor=cursor, limit=limit)
+    return _listed(page, names)
 
 
 @router.get("/api/platform/orgs/{org_id}/audit")
@@ -81,7 +88,7 @@ async def search_audit_of(
     limit: Limit = LIMIT,
 ) -> Listed[FactView]:
     """Any organization's journal; that it was read, and why, is recorded in it."""
-    page = await platform.search_audit(
+    page, names = await platform.search_audit(
         caller.services.db,
         caller.call,
         OrganizationId(org_id),
@@ -91,14 +98,15 @@ async def search_audit_of(
         cursor=cursor,
         limit=limit,
     )
-    return _listed(page)
+    return _listed(page, names)
 
 
-def _listed(page: Page) -> Listed[FactView]:
-    return Listed(data=[_view(fact) for fact in page.facts], next_cursor=page.next_cursor)
+def _listed(page: Page, names: Mapping[UUID, str]) -> Listed[FactView]:
+    return Listed(data=[_view(fact, names) for fact in page.facts], next_cursor=page.next_cursor)
 
 
-def _view(fact: RecordedFact) -> FactView:
+def _view(fact: RecordedFact, names: Mapping[UUID, str]) -> FactView:
+    person = person_of(fact)
     return FactView(
         recorded_at=fact.recorded_at,
         kind=fact.kind,
@@ -106,6 +114,8 @@ def _view(fact: RecordedFact) -> FactView:
         seat_id=fact.seat_id,
         version=fact.version,
         actor_id=fact.actor_id,
+        actor_name=names.get(fact.actor_id) if fact.actor_id else None,
+        person_name=names.get(person) if person else None,
         request_id=fact.request_id,
         reason=fact.reason,
         data=dict(fact.data),

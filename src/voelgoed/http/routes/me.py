@@ -9,8 +9,9 @@ from voelgoed.accounts import usecases
 from voelgoed.accounts.attempts import RateLimited
 from voelgoed.accounts.model import MembershipStatus, Role
 from voelgoed.accounts.permissions import Action
+from voelgoed.accounts.roles import LastOwner
 from voelgoed.accounts.signing import CredentialsWrong, PasswordRefused
-from voelgoed.accounts.usecases import LastOwner, SessionNotFound
+from voelgoed.accounts.usecases import SessionNotFound
 from voelgoed.http.context import Caller
 from voelgoed.http.guard import guarded
 from voelgoed.http.routes.auth import Locale, SessionOrganization, session_cookie

@@ -12,11 +12,11 @@ from voelgoed.accounts.idempotency import IdempotencyKeyReused
 from voelgoed.accounts.model import MembershipStatus, Role
 from voelgoed.accounts.permissions import Action
 from voelgoed.accounts.refusals import MembershipExists, MembershipInvalid
-from voelgoed.accounts.roles import MemberNotFound, RoleChangeRefused
+from voelgoed.accounts.roles import LastOwner, MemberNotFound, RoleChangeRefused
 from voelgoed.accounts.usecases import ApiKeyInvalid, ApiKeyNotFound, MembershipNotFound
 from voelgoed.http.context import Caller, IdempotencyKey, once
 from voelgoed.http.guard import guarded
-from voelgoed.http.shapes import LIMIT, Body, Cursor, Data, Email, Limit, Listed, Moment, Name, ReasonText, View
+from voelgoed.http.shapes import LIMIT, NO_NUL, Body, Cursor, Data, Email, Limit, Listed, Moment, Name, ReasonText, View
 from voelgoed.ids import UserId
 from voelgoed.paging import CursorInvalid
 
@@ -24,6 +24,7 @@ router = APIRouter(prefix="/api/admin", tags=["people"])
 
 MemberRole = Literal[Role.OWNER, Role.ADMIN, Role.STAFF, Role.SCANNER, Role.CUSTOMER]
 KeyRole = Literal[Role.ADMIN, Role.STAFF, Role.SCANNER]
+Words = Annotated[str | None, Query(min_length=1, max_length=100, pattern=NO_NUL)]
 Tier = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 
 
@@ -57,6 +58,8 @@ class MembershipView(View):
 
     id: UUID
     user_id: UUID
+    name: str
+    email: str | None
     tier: str
     status: MembershipStatus
     valid_from: datetime
@@ -111,15 +114,19 @@ class NewApiKeyBody(Body):
 @router.get("/members")
 @guarded(Action.SEE_MEMBERS, CursorInvalid)
 async def list_members(
-    caller: Caller, role: Annotated[MemberRole | None, Query()] = None, cursor: Cursor = None, limit: Limit = LIMIT
+    caller: Caller,
+    role: Annotated[list[MemberRole] | None, Query(max_length=len(Role))] = None,
+    q: Words = None,
+    cursor: Cursor = None,
+    limit: Limit = LIMIT,
 ) -> Listed[MemberView]:
-    """The organization's people."""
-    page = await usecases.list_members(caller.services.db, caller.call, role=role, cursor=cursor, limit=limit)
+    """The organization's people; `q` is a part of a name or an e-mail address."""
+    page = await usecases.list_members(caller.services.db, caller.call, roles=role, words=q, cursor=cursor, limit=limit)
     return Listed(data=[MemberView.model_validate(one) for one in page.items], next_cursor=page.next_cursor)
 
 
 @router.post("/members", status_code=201)
-@guarded(Action.CHANGE_MEMBERS, MemberNotFound, RoleChangeRefused, IdempotencyKeyReused)
+@guarded(Action.CHANGE_MEMBERS, MemberNotFound, RoleChangeRefused, LastOwner, IdempotencyKeyReused)
 async def add_member(body: NewMemberBody, caller: Caller, idempotency_key: IdempotencyKey = None) -> Data[MemberView]:
     """Give somebody who has signed in here before a role."""
     services = caller.services
@@ -143,7 +150,7 @@ async def get_member(user_id: UUID, caller: Caller) -> Data[MemberView]:
 
 
 @router.put("/members/{user_id}")
-@guarded(Action.CHANGE_MEMBERS, MemberNotFound, RoleChangeRefused)
+@guarded(Action.CHANGE_MEMBERS, MemberNotFound, RoleChangeRefused, LastOwner)
 async def set_member_role(user_id: UUID, body: MemberBody, caller: Caller) -> Data[MemberView]:
     """Change what somebody is here."""
     services = caller.services
@@ -152,7 +159,7 @@ async def set_member_role(user_id: UUID, body: MemberBody, caller: Caller) -> Da
 
 
 @router.delete("/members/{user_id}", status_code=204)
-@guarded(Action.CHANGE_MEMBERS, MemberNotFound, RoleChangeRefused)
+@guarded(Action.CHANGE_MEMBERS, MemberNotFound, RoleChangeRefused, LastOwner)
 async def remove_member(user_id: UUID, caller: Caller) -> None:
     """Take somebody out of the organization."""
     await usecases.remove_member(caller.services.db, caller.services.sessions, caller.call, UserId(user_id))
@@ -161,10 +168,17 @@ async def remove_member(user_id: UUID, caller: Caller) -> None:
 @router.get("/memberships")
 @guarded(Action.SEE_MEMBERSHIPS, CursorInvalid)
 async def list_memberships(
-    caller: Caller, user_id: Annotated[UUID | None, Query()] = None, cursor: Cursor = None, limit: Limit = LIMIT
+    caller: Caller,
+    user_id: Annotated[UUID | None, Query()] = None,
+    status: Annotated[MembershipStatus | None, Query()] = None,
+    q: Words = None,
+    cursor: Cursor = None,
+    limit: Limit = LIMIT,
 ) -> Listed[MembershipView]:
-    """Customers' memberships."""
-    page = await usecases.list_memberships(caller.services.db, caller.call, user_id=user_id, cursor=cursor, limit=limit)
+    """Customers' memberships; `q` is a part of a name, an e-mail address or a tier."""
+    page = await usecases.list_memberships(
+        caller.services.db, caller.call, user_id=user_id, status=status, words=q, cursor=cursor, limit=limit
+    )
     return Listed(data=[MembershipView.model_validate(one) for one in page.items], next_cursor=page.next_cursor)
 
 

@@ -11,7 +11,7 @@ from voelgoed.accounts import platform
 from voelgoed.accounts.permissions import Action
 from voelgoed.accounts.platform import ApprovalRequired
 from voelgoed.accounts.refusals import OrganizationInvalid, SlugTaken
-from voelgoed.accounts.roles import MemberNotFound, RoleChangeRefused
+from voelgoed.accounts.roles import LastOwner, MemberNotFound, RoleChangeRefused
 from voelgoed.accounts.signing import OrganizationNotFound
 from voelgoed.events import platform as event_platform
 from voelgoed.events.model import EventAtVenue, Order, Status, Verb
@@ -119,7 +119,9 @@ async def resume(org_id: UUID, body: InterventionBody, caller: Caller) -> Data[O
 
 
 @router.put("/{org_id}/members/{user_id}")
-@guarded(Action.PLATFORM_INTERVENE, OrganizationNotFound, MemberNotFound, RoleChangeRefused, ApprovalRequired)
+@guarded(
+    Action.PLATFORM_INTERVENE, OrganizationNotFound, MemberNotFound, RoleChangeRefused, LastOwner, ApprovalRequired
+)
 async def set_member_role(org_id: UUID, user_id: UUID, body: RoleInterventionBody, caller: Caller) -> Data[MemberView]:
     """Change what somebody is in an organization, as its owner could."""
     member = await platform.set_member_role(
