@@ -1,6 +1,7 @@
 """Roles within an organization: the rules about changing them, kept under locks, and told in the journal."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from uuid import UUID
 
 from voelgoed.accounts import rules, store
 from voelgoed.accounts.model import Call, Member, Organization, Role
@@ -80,6 +81,11 @@ async def member_of(conn: Conn, organization_id: OrganizationId, user_id: UserId
     if member is None:
         raise MemberNotFound
     return member
+
+
+async def name_people(conn: Conn, organization_id: OrganizationId, ids: Collection[UUID]) -> dict[UUID, Member]:
+    """Those of the organization's people who have these ids."""
+    return {member.user_id: member for member in await store.name_members(conn, organization_id, list(set(ids)))}
 
 
 def fact_of(

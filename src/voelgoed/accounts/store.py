@@ -1,6 +1,6 @@
 """The accounts' questions to the database."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -134,6 +134,10 @@ async def set_member(conn: Conn, organization_id: OrganizationId, user_id: UserI
 async def get_member(conn: Conn, organization_id: OrganizationId, user_id: UserId) -> Member | None:
     row = await conn.fetchrow(Q["get_member"], organization_id, user_id)
     return _member(row) if row else None
+
+
+async def name_members(conn: Conn, organization_id: OrganizationId, ids: Collection[UUID]) -> list[Member]:
+    return [_member(row) for row in await conn.fetch(Q["name_members"], organization_id, ids)]
 
 
 async def list_members(
