@@ -2,11 +2,11 @@
 import { Refusal, type Schemas } from '../api/client.ts';
 import { geometryOf } from '../layouts/asking.ts';
 import { session } from '../lib/session.svelte.ts';
+import { Live } from '../map/live.svelte.ts';
 import { SeatMapState, type Counts } from '../map/map.svelte.ts';
 import { OneEvent } from '../store/one-event.svelte.ts';
 import { offerOf, seatMapOf, type Offer, type OfferedZone } from './asking.ts';
 import { Basket } from './basket.svelte.ts';
-import { Live } from './live.svelte.ts';
 import { together } from './together.ts';
 import { t } from './words.ts';
 

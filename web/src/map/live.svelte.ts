@@ -1,7 +1,7 @@
 // What becomes of an event's places while somebody looks: the server's stream, read once per browser. The tab that has the
 // lock reads it and hands every frame to the others; when it goes, another takes over where it has got to. A page without
 // locks or channels reads by itself. Nothing that is older than what is shown gets through.
-import type { Counts, Delta, Snapshot } from '../map/map.svelte.ts';
+import type { Counts, Delta, Snapshot } from './map.svelte.ts';
 
 /** Who wants to know. */
 export interface Listener {
