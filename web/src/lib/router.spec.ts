@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { pathTo, pathToDesk, pathToEvent, pathToNewLayout, pathToPolicy, pathToSeating, routeOf, Router } from './router.svelte.ts';
+import { pathTo, pathToDesk, pathToEvent, pathToLive, pathToNewLayout, pathToPolicy, pathToSeating, routeOf, Router } from './router.svelte.ts';
 
 const ID = '0190f6a1-7c1e-7d2a-9b1c-2f6a1c3d4e5f';
 
@@ -32,6 +32,8 @@ describe('routeOf', () => {
 		['/passievol/admin/layouts/new', { name: 'missing' }],
 		[`/passievol/admin/events/${ID}/seating`, { name: 'admin', org: 'passievol', desk: 'seating', id: ID }],
 		['/passievol/admin/events/new/seating', { name: 'missing' }],
+		[`/passievol/admin/events/${ID}/live`, { name: 'admin', org: 'passievol', desk: 'live', id: ID }],
+		['/passievol/admin/events/new/live', { name: 'missing' }],
 		[`/passievol/admin/events/${ID}/seating/more`, { name: 'missing' }],
 		['/passievol/admin/policy', { name: 'admin', org: 'passievol', desk: 'policy', id: null }],
 		[`/passievol/admin/policy/${ID}`, { name: 'missing' }],
@@ -67,6 +69,7 @@ describe('addresses', () => {
 			desk: 'new-layout',
 			id: ID,
 		});
+		expect(routeOf(pathToLive('passievol', ID))).toEqual({ name: 'admin', org: 'passievol', desk: 'live', id: ID });
 		expect(routeOf(pathToSeating('passievol', ID))).toEqual({ name: 'admin', org: 'passievol', desk: 'seating', id: ID });
 		expect(routeOf(pathToPolicy('passievol'))).toEqual({ name: 'admin', org: 'passievol', desk: 'policy', id: null });
 	});

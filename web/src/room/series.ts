@@ -24,7 +24,8 @@ export function pointsOf(minutes: readonly Minute[]): Point[] {
 export function extended(points: readonly Point[], now: number, { sold, held, blocked }: Omit<Point, 'at'>): readonly Point[] {
 	const last = points.at(-1);
 	if (last && last.sold === sold && last.held === held && last.blocked === blocked) return points;
-	const isSame = last !== undefined && now - last.at < LIVE_S;
+	// The first of all stays: without it nobody would know from where it rose.
+	const isSame = last !== undefined && points.length > 1 && now - last.at < LIVE_S;
 	const at = isSame ? last.at : now;
 	const kept = isSame ? points.slice(0, -1) : points.slice(-(POINTS_MAX - 1));
 	return [...kept, { at, sold, held, blocked }];
