@@ -124,7 +124,6 @@ async def free_seats(page: Page) -> int:
     return int(found[1])
 
 
-@pytest.mark.req("UI-01")
 async def test_a_sale_is_watched_as_it_happens(
     come: Comer, site: Site, sale: Sale, owner: Person, db: Database, owner_conn: Connection
 ) -> None:
@@ -283,7 +282,6 @@ async def test_seats_are_chosen_by_frame_and_by_keyboard(come: Comer, sale: Sale
     assert said_of(visit) == []
 
 
-@pytest.mark.req("EVT-09")
 async def test_it_is_cancelled_from_the_room(come: Comer, site: Site, sale: Sale, owner: Person) -> None:
     """With a reason; whoever has seats in the basket is told, and the room says how it stands."""
     desk, stranger = await come(owner), await come()

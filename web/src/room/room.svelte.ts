@@ -87,8 +87,6 @@ export class Room {
 		const geometry = layout && layout.seat_count > 0 ? await geometryOf(layout.layout_id, layout.layout_version) : null;
 		if (this.#isOver) return;
 		const map = geometry && new SeatMapState(geometry, offer.zones, { isDesk: true });
-		// To those who run it no zone is locked.
-		map?.open(offer.zones.map(({ zone_id }) => zone_id));
 		const live = new Live(this.eventId, {
 			snapshot: (snapshot) => {
 				// Another hall than the one that is shown: everything is to be had anew.
