@@ -20,8 +20,8 @@ from tests.security.test_matrix import add_key
 from voelgoed.accounts.model import Organization, Role
 from voelgoed.db import Connection, Database
 from voelgoed.errors import LostRace
-from voelgoed.events.model import OPERATOR, Verb
-from voelgoed.holds import auditing, lane, store
+from voelgoed.events.model import CLOCK, OPERATOR, Verb
+from voelgoed.holds import auditing, lane, registry, store
 from voelgoed.ids import new_id
 from voelgoed.seating import policies
 from voelgoed.seating.overlay import Overlay
@@ -838,8 +838,11 @@ async def test_the_crew_sees_everybodys_holds(
             break
         cursor = f"&cursor={answer.json()['next_cursor']}"
     assert [one["hold_id"] for one in found] == [ids[4], ids[2], ids[3]]
-    assert {name: found[0][name] for name in ("user_id", "quantity", "seat_id", "source", "extended", "status")} == {
+    told = ("user_id", "holder_name", "is_guest", "quantity", "seat_id", "source", "extended", "status")
+    assert {name: found[0][name] for name in told} == {
         "user_id": str(ben.user_id),
+        "holder_name": "Anna",
+        "is_guest": False,
         "quantity": 4,
         "seat_id": None,
         "source": "web",
@@ -849,6 +852,34 @@ async def test_the_crew_sees_everybodys_holds(
     for person in (anna, await make_person(db, place, Role.SCANNER)):
         assert refusal(await ask(site, person, "GET", path)) == (403, "permission_denied")
     assert refusal(await ask(site, staff, "GET", f"{path}?cursor=x")) == (400, "cursor_invalid")
+
+
+async def test_the_crew_sees_what_became_of_holds(
+    site: Site, db: Database, sale: Sale, anna: Person, place: Organization, owner_conn: Connection
+) -> None:
+    """Of the last hour: sold, lapsed, let go, by seat and by number; others are refused."""
+    path = f"/api/admin/events/{sale.event.id}/holds/ends"
+    staff = await make_person(db, place, Role.STAFF)
+
+    async def counted() -> tuple[int, int, int]:
+        found = data(await ask(site, staff, "GET", path), 200)
+        moment(found["since"])
+        return found["sold"], found["expired"], found["released"]
+
+    assert await counted() == (0, 0, 0)
+    call = sale.caller()
+    bought = [*await sale.hold(call, "S-A-1", "S-A-2"), await sale.hold_places(call, 3)]
+    assert (await sale.buy(call, *bought))[0] == "sold"
+    lapsing = await hold_of(site, anna, sale, "S-A-3")
+    await let_pass(owner_conn, UUID(lapsing))
+    assert await registry.reap(db, by=CLOCK) >= 1
+    released = await hold_of(site, anna, sale, "S-A-4")
+    assert (await ask(site, anna, "DELETE", f"/api/holds/{released}")).status_code == 204
+    assert await counted() == (3, 1, 1)
+    for person in (anna, await make_person(db, place, Role.SCANNER)):
+        assert refusal(await ask(site, person, "GET", path)) == (403, "permission_denied")
+    stranger = await make_person(db, None, Role.OWNER)
+    assert refusal(await ask(site, stranger, "GET", path)) == (404, "event_not_found")
 
 
 async def block(

@@ -216,12 +216,15 @@ async def test_how_the_tiers_stand_is_told_to_those_who_run_it(
     """The counts of the seed, whether they agree, and what is missing and left over by its id."""
     path = f"/api/admin/events/{sale.event.id}/registry"
     found = data(await get(site, path, lead))
-    assert {name: found[name] for name in ("ets_count", "redis_count", "db_count", "consistent", "status")} == {
+    assert {
+        name: found[name] for name in ("ets_count", "redis_count", "db_count", "consistent", "status", "breaker")
+    } == {
         "ets_count": 0,
         "redis_count": 0,
         "db_count": 0,
         "consistent": True,
         "status": "ok",
+        "breaker": "closed",
     }
     assert found["message"]
     (mine,) = await sale.hold(sale.caller(), "S-A-1")

@@ -519,6 +519,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("POST", "/api/holds/{hold_id}/extend"): Case(status=200, parameter="hold_id", targets=holds, is_for_people=True),
     ("DELETE", "/api/holds/{hold_id}"): Case(status=204, parameter="hold_id", targets=holds, is_for_people=True),
     ("GET", "/api/admin/events/{event_id}/holds"): event_case(events("published")),
+    ("GET", "/api/admin/events/{event_id}/holds/ends"): event_case(events("published")),
     ("POST", "/api/admin/events/{event_id}/seats/block"): event_case(halls, some_seats),
     ("POST", "/api/admin/events/{event_id}/seats/unblock"): event_case(halls, some_seats),
     ("GET", "/api/admin/pricing-rules"): Case(status=200),

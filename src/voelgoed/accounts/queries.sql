@@ -141,6 +141,13 @@ select m.user_id, u.email, u.name, u.is_guest, m.role, m.created_at, m.updated_a
  where m.organization_id = $1
    and m.user_id = $2;
 
+-- name: name_members
+select m.user_id, u.email, u.name, u.is_guest, m.role, m.created_at, m.updated_at
+  from org_members m
+  join users u on u.id = m.user_id
+ where m.organization_id = $1
+   and m.user_id = any ($2::uuid[]);
+
 -- name: list_members
 -- What is looked for is a part of a name or an address, as it is: no sign in it stands for others.
 select m.user_id, u.email, u.name, u.is_guest, m.role, m.created_at, m.updated_at

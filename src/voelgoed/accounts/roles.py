@@ -1,6 +1,6 @@
 """Roles within an organization: the rules about changing them, kept under locks, and told in the journal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 from voelgoed.accounts import rules, store
@@ -108,6 +108,11 @@ def person_of(fact: RecordedFact) -> UUID | None:
     """Whom a fact is about, where it is about somebody."""
     told = fact.data.get("user_id")
     return UUID(told) if isinstance(told, str) else None
+
+
+async def find_people(conn: Conn, organization_id: OrganizationId, ids: Collection[UUID]) -> dict[UUID, Member]:
+    """Those of the organization's people who have these ids."""
+    return {member.user_id: member for member in await store.name_members(conn, organization_id, list(set(ids)))}
 
 
 def fact_of(

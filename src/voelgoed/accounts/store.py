@@ -136,6 +136,10 @@ async def get_member(conn: Conn, organization_id: OrganizationId, user_id: UserI
     return _member(row) if row else None
 
 
+async def name_members(conn: Conn, organization_id: OrganizationId, ids: Collection[UUID]) -> list[Member]:
+    return [_member(row) for row in await conn.fetch(Q["name_members"], organization_id, ids)]
+
+
 async def list_members(
     conn: Conn,
     organization_id: OrganizationId,

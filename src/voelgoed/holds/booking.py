@@ -4,15 +4,16 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 import msgspec
 import structlog
 
+from voelgoed.accounts import roles
 from voelgoed.accounts.idempotency import IdempotencyKeyReused, Once
-from voelgoed.accounts.model import Call, Role
+from voelgoed.accounts.model import Call, Member, Role
 from voelgoed.accounts.permissions import Action, PermissionDenied, may, require
 from voelgoed.db import Database
 from voelgoed.errors import Busy, DomainError, LostRace, OutcomeUnknown
@@ -40,6 +41,7 @@ log = structlog.get_logger(__name__)
 
 SEATS_PER_ASK_MAX: Final = 40
 BASKET_MAX: Final = 200
+ENDS_WITHIN: Final = timedelta(hours=1)
 STAFF: Final = frozenset({Role.STAFF, Role.ADMIN, Role.OWNER})
 
 REFUSALS: Final[Mapping[Outcome, type[DomainError]]] = {
@@ -88,6 +90,24 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     hold: Hold
     name: SeatName | None
     is_new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A hold as those who run the event see it; nobody's where who held it has left the organization."""
+
+    hold: Hold
+    holder: Member | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """What became of holds since a moment. Each counts once, for however many places it was."""
+
+    since: datetime
+    sold: int
+    expired: int
+    released: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +170,7 @@ async def list_own(db: Database, call: Call, event_id: UUID) -> list[Held]:
     return [Held(hold=hold, name=names.get(hold.seat_id) if hold.seat_id else None, is_new=False) for hold in holds]
 
 
-async def list_all(db: Database, call: Call, event_id: UUID, *, cursor: str | None, limit: int) -> Page[Hold]:
+async def list_all(db: Database, call: Call, event_id: UUID, *, cursor: str | None, limit: int) -> Page[Claim]:
     """Everybody's holds of an event, the next to lapse first, for those who run it."""
     require(call.actor, Action.SEE_HOLDS)
     async with db.transaction(call.organization_id) as conn:
@@ -158,7 +178,24 @@ async def list_all(db: Database, call: Call, event_id: UUID, *, cursor: str | No
         found = await store.list_holds_of_event(
             conn, call.organization_id, event_id, after=after_moment(cursor), limit=limit + 1
         )
-    return page_by_moment(found, limit, lambda hold: (hold.expires_at, hold.id))
+        people = await roles.find_people(conn, call.organization_id, [hold.user_id for hold in found])
+    claims = [Claim(hold=hold, holder=people.get(hold.user_id)) for hold in found]
+    return page_by_moment(claims, limit, lambda claim: (claim.hold.expires_at, claim.hold.id))
+
+
+async def count_ends(db: Database, call: Call, event_id: UUID) -> Ends:
+    """What became of the holds that ended within the last hour, for those who run the event."""
+    require(call.actor, Action.SEE_HOLDS)
+    async with db.transaction(call.organization_id) as conn:
+        await lifecycle.find_at_venue(conn, call.organization_id, event_id)
+        since = await store.read_clock(conn) - ENDS_WITHIN
+        found = await store.count_hold_ends(conn, call.organization_id, event_id, since)
+    return Ends(
+        since=since,
+        sold=found.get("seat_sold", 0),
+        expired=found.get("seat_hold_expired", 0),
+        released=found.get("seat_hold_released", 0),
+    )
 
 
 async def extend(db: Database, call: Call, hold_id: UUID) -> Hold:

@@ -140,9 +140,14 @@ class Projection:
         return self._floor if self._clock() - self._told_at < BELIEVED_S else None
 
     @property
+    def breaker(self) -> State:
+        """What this process thinks of Redis."""
+        return self._link.state
+
+    @property
     def is_away(self) -> bool:
         """Whether Redis is known not to answer."""
-        return self._link.state is not State.CLOSED
+        return self.breaker is not State.CLOSED
 
     # Reading
 

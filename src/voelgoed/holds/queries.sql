@@ -101,6 +101,14 @@ select id, organization_id, event_id, zone_id, seat_id, user_id, quantity, sourc
  order by expires_at, id
  limit $5;
 
+-- name: count_hold_ends
+-- What became of the holds of an event that ended since a moment, as the journal has it: sold, lapsed, let go.
+select kind, count(*)::integer as count
+  from journal
+ where organization_id = $1 and event_id = $2 and recorded_at >= $3
+   and kind in ('seat_sold', 'seat_hold_expired', 'seat_hold_released')
+ group by kind;
+
 -- name: extend_holds
 select hold_id, verdict, expires_at, seat_id, created_at
   from hold_extend($1, $2, $3, $4::uuid[], $5, $6);

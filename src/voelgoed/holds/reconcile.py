@@ -8,6 +8,7 @@ from uuid import UUID
 
 import structlog
 
+from voelgoed.breaker import State
 from voelgoed.db import Database
 from voelgoed.events import lifecycle
 from voelgoed.events.model import CLOCK, Teller
@@ -45,6 +46,7 @@ class Report:
     seats_differ: Sequence[UUID] = ()
     seats_differ_count: int = 0
     zones_differ: Sequence[UUID] = ()
+    breaker: State
     message: str
 
     @property
@@ -139,6 +141,7 @@ async def _look(
             organization_id=organization_id,
             event_id=event_id,
             ets_count=ets_count,
+            breaker=projection.breaker,
             redis_count=0,
             db_count=0,
             consistent=True,
@@ -153,6 +156,7 @@ async def _look(
             organization_id=organization_id,
             event_id=event_id,
             ets_count=ets_count,
+            breaker=projection.breaker,
             redis_count=None,
             db_count=len(lasting),
             consistent=False,
@@ -172,6 +176,7 @@ async def _look(
         organization_id=organization_id,
         event_id=event_id,
         ets_count=ets_count,
+        breaker=projection.breaker,
         redis_count=sum(until > now_ms + GRACE_MS for until in dump.holds.values()),
         db_count=len(lasting),
         consistent=is_same,

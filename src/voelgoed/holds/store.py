@@ -225,6 +225,14 @@ async def list_holds_of_event(
     return [_hold(row) for row in rows]
 
 
+async def count_hold_ends(
+    conn: Conn, organization_id: OrganizationId, event_id: UUID, since: datetime
+) -> dict[str, int]:
+    """How many holds ended since then, by the kind of fact that tells of it."""
+    rows = await conn.fetch(Q["count_hold_ends"], organization_id, event_id, since)
+    return {row["kind"]: row["count"] for row in rows}
+
+
 async def extend_holds(call: Caller, *values: object) -> list[asyncpg.Record]:
     return await call(Q["extend_holds"], *values)
 

@@ -1,7 +1,7 @@
 // @ts-expect-error: the web knows only the types of browsers.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { attention, deedsOf, differences, EDGES, forwardOf, slugOf, type Status } from './model.ts';
+import { attention, deedsOf, differences, EDGES, forwardOf, slugOf, urgentOf, type Status } from './model.ts';
 import { mayOrganise, rightsOf } from './rights.ts';
 import { makeEvent, UNDATED } from './sample.ts';
 
@@ -46,6 +46,12 @@ describe('what a role may do', () => {
 		expect(deedsOf(makeEvent({ verbs: [] }), owner)).toEqual([]);
 		expect(deedsOf(makeEvent({ verbs: [] }), staff)).toEqual([]);
 		expect(deedsOf(makeEvent({ verbs: ['go-live'] }), staff)).toEqual(['go-live']);
+	});
+
+	it('has ready for who watches the sale what cannot wait, and a date where there is none', () => {
+		expect(urgentOf(makeEvent(), deedsOf(makeEvent(), owner))).toEqual(['go-live', 'postpone', 'cancel']);
+		const undated = makeEvent({ status: 'postponed', effective_start_at: null, verbs: ['reschedule', 'cancel'] });
+		expect(urgentOf(undated, deedsOf(undated, owner))).toEqual(['reschedule', 'cancel']);
 	});
 
 	it('lets only those who lead delete a draft', () => {

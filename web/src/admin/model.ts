@@ -48,6 +48,12 @@ export function deedsOf(event: EventView, rights: Rights): Deed[] {
 	return ORDER.filter((deed) => offered.includes(deed));
 }
 
+/** Those that somebody who watches the sale may need at once; the others are with the event itself. */
+export function urgentOf(event: EventView, deeds: readonly Deed[]): Deed[] {
+	const urgent: readonly Deed[] = ['publish', 'go-live', 'end', 'postpone', 'cancel', ...(isUndated(event) ? (['reschedule'] as const) : [])];
+	return deeds.filter((deed) => urgent.includes(deed));
+}
+
 const ORDER: readonly Deed[] = [
 	'publish',
 	'go-live',

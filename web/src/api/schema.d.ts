@@ -1421,6 +1421,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/events/{event_id}/holds/ends": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count Hold Ends
+         * @description What became of the holds that ended within the last hour: how many were sold, lapsed, or were let go.
+         */
+        get: operations["count_hold_ends_api_admin_events__event_id__holds_ends_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/events/{event_id}/seats/block": {
         parameters: {
             query?: never;
@@ -2147,6 +2167,10 @@ export interface components {
         Data_GateView_: {
             data: components["schemas"]["GateView"];
         };
+        /** Data[HoldEndsView] */
+        Data_HoldEndsView_: {
+            data: components["schemas"]["HoldEndsView"];
+        };
         /** Data[HoldView] */
         Data_HoldView_: {
             data: components["schemas"]["HoldView"];
@@ -2744,6 +2768,23 @@ export interface components {
              * @constant
              */
             status: "ok";
+        };
+        /**
+         * HoldEndsView
+         * @description What became of the holds of an event that ended since then: each once, for however many places it was.
+         */
+        HoldEndsView: {
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            /** Sold */
+            sold: number;
+            /** Expired */
+            expired: number;
+            /** Released */
+            released: number;
         };
         /**
          * HoldStatus
@@ -4235,7 +4276,7 @@ export interface components {
         };
         /**
          * StaffHoldView
-         * @description A hold, to those who run the event.
+         * @description A hold, to those who run the event. `holder_name` is null where who holds it is no longer known here.
          */
         StaffHoldView: {
             /**
@@ -4257,6 +4298,10 @@ export interface components {
              * Format: uuid
              */
             user_id: string;
+            /** Holder Name */
+            holder_name: string | null;
+            /** Is Guest */
+            is_guest: boolean;
             /** Source */
             source: string;
             /**
@@ -4275,6 +4320,12 @@ export interface components {
             extended: boolean;
             status: components["schemas"]["HoldStatus"];
         };
+        /**
+         * State
+         * @description Closed is the healthy one, as in a circuit.
+         * @enum {string}
+         */
+        State: "closed" | "half_open" | "open";
         /**
          * Status
          * @description Where an event stands. Whether it is on sale is computed from this and the clock, never stored.
@@ -4388,7 +4439,8 @@ export interface components {
          * TiersView
          * @description How the tiers of an event stand: active holds that this process, Redis and PostgreSQL know, and what differs.
          *
-         *     `ets_count` is null where this process has no map of the event, `redis_count` where Redis is away.
+         *     `ets_count` is null where this process has no map of the event, `redis_count` where Redis is away. While
+         *     the `breaker` of this process is open it does not ask Redis.
          */
         TiersView: {
             /**
@@ -4406,6 +4458,7 @@ export interface components {
             consistent: boolean;
             /** Status */
             status: string;
+            breaker: components["schemas"]["State"];
             /** Message */
             message: string;
             /** Missing */
@@ -11384,6 +11437,73 @@ export interface operations {
                 };
             };
             /** @description `cursor_invalid`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `event_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    count_hold_ends_api_admin_events__event_id__holds_ends_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                event_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Data_HoldEndsView_"];
+                };
+            };
+            /** @description `invalid_request` */
             400: {
                 headers: {
                     [name: string]: unknown;

@@ -2,12 +2,12 @@
 import { Refusal, type Schemas } from '../api/client.ts';
 import { geometryOf } from '../layouts/asking.ts';
 import { session } from '../lib/session.svelte.ts';
+import { Live } from '../map/live.svelte.ts';
 import { pack } from '../map/looks.ts';
 import { SeatMapState, type Counts } from '../map/map.svelte.ts';
 import { OneEvent } from '../store/one-event.svelte.ts';
 import { offerOf, seatMapOf, seatOf, type Offer, type OfferedZone } from './asking.ts';
 import { Basket } from './basket.svelte.ts';
-import { Live } from './live.svelte.ts';
 import { sayLocked } from './say.ts';
 import { together } from './together.ts';
 import { t } from './words.ts';

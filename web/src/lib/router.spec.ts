@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { pathTo, pathToDesk, pathToEvent, pathToNewLayout, pathToSeating, routeOf, Router } from './router.svelte.ts';
+import { pathTo, pathToDesk, pathToEvent, pathToLive, pathToNewLayout, pathToSeating, routeOf, Router } from './router.svelte.ts';
 import { pathToOffice, pathToPlatform } from '../office/paths.ts';
 
 const ID = '0190f6a1-7c1e-7d2a-9b1c-2f6a1c3d4e5f';
@@ -45,6 +45,8 @@ describe('routeOf', () => {
 		['/passievol/admin/layouts/new', { name: 'missing' }],
 		[`/passievol/admin/events/${ID}/seating`, { name: 'admin', org: 'passievol', desk: 'seating', id: ID }],
 		['/passievol/admin/events/new/seating', { name: 'missing' }],
+		[`/passievol/admin/events/${ID}/live`, { name: 'admin', org: 'passievol', desk: 'live', id: ID }],
+		['/passievol/admin/events/new/live', { name: 'missing' }],
 		[`/passievol/admin/events/${ID}/seating/more`, { name: 'missing' }],
 		['/passievol/admin/policy', { name: 'admin', org: 'passievol', desk: 'policy', id: null }],
 		[`/passievol/admin/policy/${ID}`, { name: 'missing' }],
@@ -80,6 +82,7 @@ describe('addresses', () => {
 			desk: 'new-layout',
 			id: ID,
 		});
+		expect(routeOf(pathToLive('passievol', ID))).toEqual({ name: 'admin', org: 'passievol', desk: 'live', id: ID });
 		expect(routeOf(pathToSeating('passievol', ID))).toEqual({ name: 'admin', org: 'passievol', desk: 'seating', id: ID });
 		expect(routeOf(pathToOffice('passievol'))).toEqual({ name: 'admin', org: 'passievol', desk: 'home', id: null });
 		expect(routeOf(pathToOffice('passievol', 'policy'))).toEqual({ name: 'admin', org: 'passievol', desk: 'policy', id: null });

@@ -21,6 +21,8 @@ export type Route =
 	| { readonly name: 'admin'; readonly org: string; readonly desk: 'new-layout'; readonly id: string }
 	/** The seating of the event with this id. */
 	| { readonly name: 'admin'; readonly org: string; readonly desk: 'seating'; readonly id: string }
+	/** The sale of the event with this id, as it happens. */
+	| { readonly name: 'admin'; readonly org: string; readonly desk: 'live'; readonly id: string }
 	/** Where the organiser arrives, what the organization lets its seating be, its people, its journal. */
 	| { readonly name: 'admin'; readonly org: string; readonly desk: Office; readonly id: null }
 	/** The pages of those who run the installation: all organizations, or the one with this id. */
@@ -56,9 +58,8 @@ function adminRouteOf(org: string, [first, ...rest]: string[]): Route {
 	if (first === 'venues' && id !== null && ID.test(id) && more.join('/') === 'layouts/new') {
 		return { name: 'admin', org, desk: 'new-layout', id };
 	}
-	if (first === 'events' && id !== null && ID.test(id) && more.join('/') === 'seating') {
-		return { name: 'admin', org, desk: 'seating', id };
-	}
+	const part = (['seating', 'live'] as const).find((one) => one === more.join('/'));
+	if (first === 'events' && id !== null && ID.test(id) && part) return { name: 'admin', org, desk: part, id };
 	const office = OFFICES.find((one) => one === first);
 	if (office) return id === null ? { name: 'admin', org, desk: office, id } : { name: 'missing' };
 	// Layouts are listed with their venue, and begun there.
@@ -101,6 +102,11 @@ export function pathToNewLayout(org: string, venueId: string): string {
 /** Where an event's seating is arranged. */
 export function pathToSeating(org: string, eventId: string): string {
 	return `${pathToDesk(org, 'events', eventId)}/seating`;
+}
+
+/** Where the sale of an event is watched. */
+export function pathToLive(org: string, eventId: string): string {
+	return `${pathToDesk(org, 'events', eventId)}/live`;
 }
 
 export class Router {

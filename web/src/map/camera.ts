@@ -24,8 +24,8 @@ export class Camera {
 	/** Once somebody moved, another size of the screen does not bring back the whole. */
 	#hasMoved = false;
 
-	/** `isFree` says whether a double tap there is about the map and not about a seat. */
-	constructor(element: HTMLElement, map: SeatMapState, isFree: (event: MouseEvent | Touch) => boolean) {
+	/** `isFree` says whether a double tap there is about the map and not about a seat, `isOurs` whether a stroke moves the map. */
+	constructor(element: HTMLElement, map: SeatMapState, isFree: (event: MouseEvent | Touch) => boolean, isOurs: (event: Event) => boolean) {
 		this.#map = map;
 		this.#element = select(element);
 		this.#zoom = zoom<HTMLElement, unknown>()
@@ -33,7 +33,7 @@ export class Camera {
 			.tapDistance(DRAG_PX * 2)
 			.extent(() => [[0, 0], [map.size.width, map.size.height]])
 			.constrain((transform) => this.#kept(transform))
-			.filter((event: Event) => this.#isMeant(event, isFree))
+			.filter((event: Event) => isOurs(event) && this.#isMeant(event, isFree))
 			.on('start', (event: D3ZoomEvent<HTMLElement, unknown>) => event.sourceEvent && this.#land())
 			.on('zoom', ({ transform, sourceEvent }: D3ZoomEvent<HTMLElement, unknown>) => {
 				if (sourceEvent) this.#hasMoved = true;

@@ -58,6 +58,7 @@ const NONE: Counts = { zone_id: '', total: 0, available: 0, held: 0, sold: 0, bl
 
 export class SeatMapState {
 	readonly hall: Hall;
+	readonly isDesk: boolean;
 	/** By ordinal, as `looks.ts` says. Changed in place: `revision` says when. */
 	readonly looks: Uint8Array<ArrayBuffer>;
 	/** Grows with every change of a look. */
@@ -114,7 +115,9 @@ export class SeatMapState {
 	#dressed: ReadonlySet<number> = new Set();
 	#reserved: ReadonlySet<number> = new Set();
 
-	constructor(geometry: Geometry, offer: readonly OfferedZone[] = []) {
+	/** `isDesk` where those who run the event look: every seat can be chosen, whatever it is, and what is chosen looks like one's own. */
+	constructor(geometry: Geometry, offer: readonly OfferedZone[] = [], { isDesk = false } = {}) {
+		this.isDesk = isDesk;
 		this.hall = new Hall(geometry);
 		this.looks = new Uint8Array(geometry.seatCount);
 		this.#zoneAt = new Map(this.hall.sections.map(({ zoneId, zone }) => [zoneId, zone]));
@@ -307,7 +310,7 @@ export class SeatMapState {
 	/** Companion seats of the wheelchair spaces that this person has, while nobody else does. */
 	#dress(): void {
 		const reserved = new Set<number>();
-		for (const seat of this.#dressed) {
+		for (const seat of this.isDesk ? [] : this.#dressed) {
 			for (const companion of this.hall.companionsOf.get(seat) ?? []) {
 				if (!this.#dressed.has(companion) && ((this.looks[companion] as number) & STATUS) !== SOLD) reserved.add(companion);
 			}

@@ -37,6 +37,14 @@ describe('what is spoken', () => {
 		expect([speakSeat(map, 0), speakSeat(map, 1)].join()).not.toContain('come back');
 	});
 
+	it('tells those who run the event what a seat is, beside whether they have chosen it', () => {
+		const desk = new SeatMapState(map.hall.geometry, [], { isDesk: true });
+		desk.load(makeSnapshot([1, 2, 3, ...Array.from({ length: 33 }, () => 0)]));
+		desk.hold([1, 35]);
+		expect([0, 1, 2, 3].map((seat) => speakSeat(desk, seat).split(', ').slice(3).join(', '))).toEqual(['held', 'chosen, sold', 'out of sale', 'available']);
+		expect(speakSeat(desk, 34)).toBe('Stalls, row C, seat 11, available, companion seat');
+	});
+
 	it('does so in Afrikaans', () => {
 		i18n.choose('af');
 		expect(plain(speakSeat(map, 35))).toBe('Stalls, ry C, sitplek 12, 450 rand, beskikbaar, rolstoelplek');

@@ -46,6 +46,15 @@ export function sayAwaited(map: SeatMapState, seat: number): string {
 	return awaited.minutes > 1 ? t('map.awaited', { minutes: awaited.minutes }) : t('map.awaited.soon');
 }
 
+/** The same of a seat; to those who run the event, what it is beside whether they have chosen it. */
+export function saySeatAnswer(map: SeatMapState, seat: number): string {
+	const answer = map.answer(seat);
+	if (!map.isDesk) return sayAnswer(answer);
+	const status = map.statusOf(seat);
+	const is = t(status === 'available' ? 'map.answer.free' : `map.desk.${status}`);
+	return answer === 'own' || answer === 'pending' ? `${t('map.desk.own')}, ${is}` : is;
+}
+
 /** What is special about a seat; empty for most. */
 export function sayCategory(map: SeatMapState, seat: number): string {
 	const category = CATEGORIES[map.hall.geometry.category[seat] ?? 0] ?? 'standard';
@@ -61,7 +70,7 @@ export function speakSeat(map: SeatMapState, seat: number): string {
 		words.section,
 		lowered(t(isTable ? 'map.seat.table' : 'map.seat', words)),
 		price ? speakPrice(price) : '',
-		sayAnswer(map.answer(seat)),
+		saySeatAnswer(map, seat),
 		sayAwaited(map, seat),
 		sayCategory(map, seat),
 	]

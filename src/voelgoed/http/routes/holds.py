@@ -12,7 +12,7 @@ from voelgoed.accounts.idempotency import IdempotencyKeyReused, Once
 from voelgoed.accounts.permissions import Action
 from voelgoed.events.refusals import EventNotFound
 from voelgoed.holds import booking
-from voelgoed.holds.booking import SEATS_PER_ASK_MAX, Held
+from voelgoed.holds.booking import SEATS_PER_ASK_MAX, Claim, Held
 from voelgoed.holds.model import Hold, HoldStatus, SeatStatus, Source
 from voelgoed.holds.refusals import (
     BlockFull,
@@ -110,19 +110,30 @@ class HoldView(View):
 
 
 class StaffHoldView(View):
-    """A hold, to those who run the event."""
+    """A hold, to those who run the event. `holder_name` is null where who holds it is no longer known here."""
 
     hold_id: UUID
     seat_id: UUID | None
     zone_id: UUID
     quantity: int
     user_id: UUID
+    holder_name: str | None
+    is_guest: bool
     source: str
     created_at: datetime
     held_until: datetime
     expires_in_seconds: int
     extended: bool
     status: HoldStatus
+
+
+class HoldEndsView(View):
+    """What became of the holds of an event that ended since then: each once, for however many places it was."""
+
+    since: datetime
+    sold: int
+    expired: int
+    released: int
 
 
 class SeatDetailView(View):
@@ -265,7 +276,15 @@ async def list_event_holds(
 ) -> Listed[StaffHoldView]:
     """Everybody's holds of an event, the next to lapse first."""
     page = await booking.list_all(caller.services.db, caller.call, event_id, cursor=cursor, limit=limit)
-    return Listed(data=[_to_staff(hold) for hold in page.items], next_cursor=page.next_cursor)
+    return Listed(data=[_to_staff(claim) for claim in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/admin/events/{event_id}/holds/ends")
+@guarded(Action.SEE_HOLDS, EventNotFound)
+async def count_hold_ends(event_id: UUID, caller: Caller) -> Data[HoldEndsView]:
+    """What became of the holds that ended within the last hour: how many were sold, lapsed, or were let go."""
+    found = await booking.count_ends(caller.services.db, caller.call, event_id)
+    return Data(data=HoldEndsView.model_validate(found))
 
 
 @router.post("/admin/events/{event_id}/seats/block")
@@ -326,13 +345,16 @@ def _ended(hold: Hold) -> str:
     return (HoldStatus.EXPIRED if hold.status is HoldStatus.ACTIVE else hold.status).value
 
 
-def _to_staff(hold: Hold) -> StaffHoldView:
+def _to_staff(claim: Claim) -> StaffHoldView:
+    hold, holder = claim.hold, claim.holder
     return StaffHoldView(
         hold_id=hold.id,
         seat_id=hold.seat_id,
         zone_id=hold.zone_id,
         quantity=hold.quantity,
         user_id=hold.user_id,
+        holder_name=holder.name if holder else None,
+        is_guest=holder is not None and holder.is_guest,
         source=hold.source,
         created_at=hold.created_at,
         held_until=hold.expires_at,

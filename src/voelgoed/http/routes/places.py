@@ -9,6 +9,7 @@ import msgspec
 from fastapi import APIRouter, Query
 
 from voelgoed.accounts.permissions import Action
+from voelgoed.breaker import State
 from voelgoed.events.refusals import EventNotFound
 from voelgoed.holds import viewing
 from voelgoed.holds.occupancy import Minute, Occupancy
@@ -87,7 +88,8 @@ class MinuteView(View):
 class TiersView(View):
     """How the tiers of an event stand: active holds that this process, Redis and PostgreSQL know, and what differs.
 
-    `ets_count` is null where this process has no map of the event, `redis_count` where Redis is away.
+    `ets_count` is null where this process has no map of the event, `redis_count` where Redis is away. While
+    the `breaker` of this process is open it does not ask Redis.
     """
 
     event_id: UUID
@@ -96,6 +98,7 @@ class TiersView(View):
     db_count: int
     consistent: bool
     status: str
+    breaker: State
     message: str
     missing: list[UUID]
     extra: list[UUID]

@@ -2,7 +2,7 @@
 // lock reads it and hands every frame to the others; when it goes, another takes over where it has got to. A page without
 // locks or channels reads by itself. Nothing that is older than what is shown gets through, unless the server says that
 // what is shown has to be replaced.
-import type { Counts, Delta, Snapshot } from '../map/map.svelte.ts';
+import type { Counts, Delta, Snapshot } from './map.svelte.ts';
 
 /** Who wants to know. */
 export interface Listener {
