@@ -56,6 +56,7 @@ async def run(settings: Settings, *, crowd: int, crowd_seed: int, as_json: bool)
     about = {
         "organization": {"slug": SLUG, "name": NAME},
         "logins": {name: email_of(name) for name in LOGINS},
+        "password": PASSWORD,
         "events": events,
         "seed": crowd_seed,
     }

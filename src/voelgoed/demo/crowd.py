@@ -38,6 +38,7 @@ LOOK_EVERY_S: Final = 2.0
 PROGRAMME_EVERY: Final = 15
 """So many looks at how full events are, to one at which events there are."""
 IDLE_S: Final = 0.2
+LATE_MAX_S: Final = 1.0
 TILL_CONNECTIONS: Final = 4
 ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to knock when it listens everywhere
 
@@ -90,11 +91,15 @@ class Crowd:
         return self.figures.look(people=len(self._people), watching=self._watching)
 
     async def _arrive(self) -> None:
+        clock = asyncio.get_running_loop().time
+        due = clock()
         while True:
             if self.per_s == 0:
                 await asyncio.sleep(IDLE_S)
                 continue
-            await asyncio.sleep(people.next_arrival_s(self.rng, self.per_s))
+            # By when they are due, not by when the last one was let in; who is much too late does not come at all.
+            due = max(due + people.next_arrival_s(self.rng, self.per_s), clock() - LATE_MAX_S)
+            await asyncio.sleep(max(0.0, due - clock()))
             visit = people.draw(self.rng, {event_id: scene.taken for event_id, scene in self._scenes.items()})
             if visit is None or len(self._people) >= PEOPLE_MAX:
                 continue
