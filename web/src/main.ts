@@ -11,3 +11,5 @@ router.start();
 session.start();
 void session.restore();
 mount(App, { target });
+// Only the shell of a demonstration says so; everybody else never fetches this.
+if ('demo' in document.documentElement.dataset) void import('./demo/main.ts');
