@@ -49,7 +49,7 @@ def is_ready(address: str) -> bool:
 async def test_nobody_outlives_a_killed_parent(data_dir: Path) -> None:
     """After kill -9 of the parent with two web processes: all gone within a second, data intact at the next start."""
     with installation(data_dir, "--workers", "2") as running:
-        assert set(running.pids) == {"web-1", "web-2", "worker", "postgres", "valkey"}
+        assert set(running.pids) == {"web-1", "web-2", "worker", "crowd", "postgres", "valkey"}
         assert is_ready(running.address)
         await write(data_dir, "before-the-kill")
         everybody = family(running.process.pid)
@@ -91,7 +91,7 @@ def test_stopping_is_clean_and_quick(data_dir: Path) -> None:
     assert min(times) < 1.0, times
 
 
-@pytest.mark.parametrize("name", ["web-1", "worker", "postgres", "valkey"])
+@pytest.mark.parametrize("name", ["web-1", "worker", "crowd", "postgres", "valkey"])
 def test_whoever_dies_comes_back(data_dir: Path, name: str) -> None:
     """After kill -9 of any one process: the installation is whole again without a hand."""
     with installation(data_dir) as running:

@@ -13,8 +13,10 @@ PARTIES: Final = (1, 2, 2, 2, 2, 3, 3, 4, 4, 5, 6)
 """How many come together: mostly two."""
 ROWS_LOOKED_AT: Final = 60
 FREE: Final = 0
+CAREFUL: Final = 0.5
+"""From here on nobody is so careless as to forget seats: they would stand in everybody's way for minutes."""
 CROWDED: Final = 0.75
-"""From here on nobody is so careless as to forget seats, and some give tickets back."""
+"""From here on some give tickets back."""
 TAKEN_MAX: Final = 0.97
 EAGER: Final = 2.2
 """How much more people look at the good seats than at the others; 1 would be not at all."""
@@ -64,7 +66,7 @@ def draw(rng: Random, taken: Mapping[str, float]) -> Visit | None:
     if not open_to:
         return None
     event_id = _weighted(which, open_to)
-    if fate is Fate.LAPSE and taken[event_id] >= CROWDED:
+    if fate is Fate.LAPSE and taken[event_id] >= CAREFUL:
         fate = Fate.RELEASE
     return Visit(
         event_id=event_id,

@@ -18,7 +18,7 @@ describe('the words of the panel', () => {
 	});
 
 	it('know one from many, and follow the language', () => {
-		expect([t('demo.deaths', { count: 1 }), t('demo.deaths', { count: 3 })]).toEqual(['came back once', 'came back 3 times']);
+		expect([t('demo.deaths', { count: 1 }), t('demo.deaths', { count: 3 })]).toEqual(['died once', 'died 3 times']);
 		i18n.choose('af');
 		expect(t('demo.crowd')).toBe('Die skare');
 		i18n.choose('en');
