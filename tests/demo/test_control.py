@@ -15,8 +15,10 @@ from voelgoed.demo.control import CONTROL_ENV, HISTORY, LEVELS, Control, Json, O
 class Hands:
     """A parent's hands that only note what they are asked to do."""
 
-    did: list[object] = field(default_factory=list)
+    did: list[tuple[str, int | None]] = field(default_factory=list)
+    turns: list[bool] = field(default_factory=list)
     is_up: bool = True
+    can_kill: bool = True
     processes: list[str] = field(default_factory=lambda: ["web-1", "web-2", "worker"])
 
     def standing(self) -> Sequence[Json]:
@@ -24,15 +26,17 @@ class Hands:
 
     def kill(self, kind: str, *, spare: int | None) -> str:
         self.did.append((kind, spare))
-        return next((name for name in self.processes if name.startswith(kind)), "")
+        return next((name for name in self.processes if name.startswith(kind) and self.can_kill), "")
 
     def is_redis_up(self) -> bool:
         return self.is_up
 
     async def stop_redis(self) -> None:
+        self.turns.append(False)
         self.is_up = False
 
     async def start_redis(self) -> None:
+        self.turns.append(True)
         self.is_up = True
 
 
