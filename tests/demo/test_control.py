@@ -19,6 +19,7 @@ class Hands:
     turns: list[bool] = field(default_factory=list)
     is_up: bool = True
     can_kill: bool = True
+    has_redis: bool = True
     processes: list[str] = field(default_factory=lambda: ["web-1", "web-2", "worker"])
 
     def standing(self) -> Sequence[Json]:
@@ -32,6 +33,8 @@ class Hands:
         return self.is_up
 
     async def stop_redis(self) -> None:
+        if not self.has_redis:
+            raise OrderRefused("not_ours")
         self.turns.append(False)
         self.is_up = False
 
@@ -93,6 +96,14 @@ async def test_who_is_not_there_is_not_killed(parent: Parent, hands: Hands) -> N
     hands.processes = ["web-1"]
     with pytest.raises(OrderRefused, match="not_there"):
         await Control(parent.path).ask({"do": "kill", "kind": "worker"})
+
+
+async def test_a_redis_that_is_not_ours_is_left_alone(parent: Parent, hands: Hands) -> None:
+    """It runs on, whoever it belongs to; and that is said."""
+    hands.has_redis = False
+    with pytest.raises(OrderRefused, match="not_ours"):
+        await Control(parent.path).ask({"do": "redis", "up": False})
+    assert hands.is_up
 
 
 async def test_the_crowd_tells_and_a_newcomer_sees_the_last_minute(parent: Parent) -> None:

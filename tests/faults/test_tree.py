@@ -245,6 +245,25 @@ async def test_one_that_cannot_come_back_takes_nobody_with_it(
     watching.cancel()
 
 
+async def test_killed_on_purpose_is_no_failure(small_tree: tree.Tree) -> None:
+    """However often a demonstration kills a process, it is back as quickly as the first time, and counted."""
+    watching = asyncio.create_task(small_tree.watch())
+    async with asyncio.timeout(60):
+        for deaths in (1, 2, 3):
+            assert small_tree.kill("worker")
+            while small_tree.standing()[2].deaths < deaths or not small_tree.standing()[2].is_up:
+                assert not watching.done()
+                await asyncio.sleep(0.02)
+            assert small_tree._restarts["worker"].in_a_row == 1
+    assert [(one.name, one.is_up, one.deaths) for one in small_tree.standing()] == [
+        ("web-1", True, 0),
+        ("web-2", True, 0),
+        ("worker", True, 3),
+    ]
+    assert not small_tree.kill("nobody")
+    watching.cancel()
+
+
 async def test_the_tree_ends_when_nobody_serves_and_nobody_comes_back(
     small_tree: tree.Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:

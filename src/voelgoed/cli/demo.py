@@ -18,7 +18,7 @@ from voelgoed.cli import demo_events, tree
 from voelgoed.cli.layouts import without_redis
 from voelgoed.config import ENV_PREFIX, Settings
 from voelgoed.db import Database
-from voelgoed.demo.control import CONTROL_ENV, Json, Parent
+from voelgoed.demo.control import CONTROL_ENV, Json, OrderRefused, Parent
 from voelgoed.embedded import Embedded
 from voelgoed.errors import StartRefused
 
@@ -115,8 +115,9 @@ class Hands:
         return not self.embedded.is_valkey_away
 
     async def stop_redis(self) -> None:
-        if self.embedded.with_valkey:
-            await self.embedded.put_valkey_away()
+        if not self.embedded.with_valkey:
+            raise OrderRefused("not_ours")
+        await self.embedded.put_valkey_away()
 
     async def start_redis(self) -> None:
         await self.embedded.bring_valkey_back()

@@ -16,6 +16,8 @@ from typing import Any, Final, Protocol, Self
 import msgspec
 import structlog
 
+from voelgoed.errors import StartRefused
+
 log = structlog.get_logger(__name__)
 
 CONTROL_ENV: Final = "VOELGOED_DEMO_CONTROL"
@@ -107,7 +109,7 @@ class Parent:
         self._lines.add(writer)
         try:
             while said := await reader.readline():
-                answer = await self._obey(msgspec.json.decode(said), writer)
+                answer = await self._hear(msgspec.json.decode(said), writer)
                 if answer is not None:
                     writer.write(_line(answer))
                     await writer.drain()
@@ -118,7 +120,8 @@ class Parent:
             self._followers.discard(writer)
             writer.close()
 
-    async def _obey(self, order: Json, writer: asyncio.StreamWriter) -> Json | None:
+    async def _hear(self, order: Json, writer: asyncio.StreamWriter) -> Json | None:
+        """What is answered, if anything."""
         match order:
             case {"do": "follow"}:
                 self._followers.add(writer)
@@ -126,22 +129,34 @@ class Parent:
             case {"do": "tell", "figures": dict(figures)}:
                 self._figures.append(figures)
                 return None
+        try:
+            done = await self._obey(order)
+        except OrderRefused as refused:
+            return {"refused": str(refused)}
+        except StartRefused as refused:
+            log.warning("demo_redis_not_started", reason=str(refused))
+            return {"refused": "not_done"}
+        self._changed.set()
+        return {"done": done}
+
+    async def _obey(self, order: Json) -> str:
+        """Do one of the four things that can be done; what was done."""
+        match order:
             case {"do": "crowd", "per_s": int(per_s)} if 0 <= per_s <= LEVELS[-1]:
                 self.per_s = per_s
+                return "crowd"
+            case {"do": "redis", "up": bool(up)}:
+                await self._turn_redis(up=up)
+                return "redis"
             case {"do": "kill", "kind": ("web" | "worker") as kind, **more}:
                 spare = more.get("spare")
                 name = self.handles.kill(kind, spare=spare if isinstance(spare, int) else None)
-                if not name:
-                    return {"refused": "not_there"}
-                log.info("demo_killed", name=name)
-                self._changed.set()
-                return {"done": name}
-            case {"do": "redis", "up": bool(up)}:
-                await self._turn_redis(up=up)
+                if name:
+                    log.info("demo_killed", name=name)
+                    return name
+                raise OrderRefused("not_there")
             case _:
-                return {"refused": "unknown_order"}
-        self._changed.set()
-        return {"done": str(order["do"])}
+                raise OrderRefused("unknown_order")
 
     async def _turn_redis(self, *, up: bool) -> None:
         async with self._redis:
