@@ -180,7 +180,7 @@ def _show(running: tree.Running, crowd: int) -> None:
         *(f"{name:<12} {email_of(name)}\n" for name in LOGINS),
         f"{'password':<12} {PASSWORD}",
         f"\n\nCrowd      {f'{crowd} arrive every second, hold seats, let go, buy' if crowd else 'nobody yet'}",
-        "\nPanel      the button at the bottom of every page: the crowd, stopping Redis, killing processes, the audit",
+        "\nPanel      the tab at the left edge of every page",
         f"\nData       {running.settings.data_dir}",
         f"\nProcesses  {', '.join(f'{name} {pid}' for name, pid in running.pids.items())}",
         "\n\nStop it with Ctrl-C. The data stays.",

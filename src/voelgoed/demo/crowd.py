@@ -6,6 +6,7 @@ server that gets slow is not asked more and more; who finds no room in the crowd
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -31,8 +32,10 @@ log = structlog.get_logger(__name__)
 
 PEOPLE_MAX: Final = 1_000
 WATCHING_MAX: Final = 40
-GUESTS_MAX: Final = 2_000
-"""Guests who come again; otherwise an evening would leave a hundred thousand of them behind."""
+GUESTS_MAX: Final = 24_000
+REST_S: Final = 330.0
+"""Guests come again, or an evening would leave a hundred thousand of them behind; but not so soon that they would be
+taken for somebody who holds more than anybody needs."""
 TELL_EVERY_S: Final = 1.0
 LOOK_EVERY_S: Final = 2.0
 PROGRAMME_EVERY: Final = 15
@@ -78,7 +81,7 @@ class Crowd:
     _scenes: dict[str, Scene] = field(default_factory=dict)
     _people: set[asyncio.Task[None]] = field(default_factory=set)
     _watching: int = 0
-    _guests: deque[Guest] = field(default_factory=lambda: deque(maxlen=GUESTS_MAX))
+    _guests: deque[tuple[float, Guest]] = field(default_factory=lambda: deque(maxlen=GUESTS_MAX))
     _organization_id: OrganizationId | None = None
 
     async def live(self) -> None:
@@ -174,13 +177,13 @@ class Crowd:
                 await self._stay(visit)
                 await self._end(visit, guest, holds)
             if not holds or visit.fate is not Fate.LAPSE:  # who still holds something does not come again
-                self._guests.append(guest)
+                self._guests.append((time.monotonic() + REST_S, guest))
         except (Unreached, SessionOver, DomainError) as failed:
             log.debug("visit_broken_off", error=type(failed).__name__)
 
     async def _enter(self) -> Guest | None:
-        if len(self._guests) > GUESTS_MAX // 2:
-            return self._guests.popleft()
+        if self._guests and self._guests[0][0] <= time.monotonic():
+            return self._guests.popleft()[1]
         came = await self.client.ask("POST", "/api/auth/guest", body={"organization": self.organization})
         if not self._is_granted(came):
             return None
