@@ -225,5 +225,5 @@ def _is_port(text: str) -> bool:
     return text.isdecimal() and int(text) <= PORT_MAX
 
 
-INTERNAL_NAMES = frozenset({"VOELGOED_LIFELINE", "VOELGOED_CHROMIUM", "VOELGOED_TEST_DIR"})
-"""Names that are not settings: the pipe between parent and child, and what the tests use."""
+INTERNAL_NAMES = frozenset({"VOELGOED_LIFELINE", "VOELGOED_DEMO_CONTROL", "VOELGOED_CHROMIUM", "VOELGOED_TEST_DIR"})
+"""Names that are not settings: the lines between parent and child, and what the tests use."""

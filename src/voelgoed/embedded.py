@@ -45,6 +45,7 @@ PID_FILE_WAIT_S = 15.0
 POSTGRES_READY_WAIT_S = 300.0  # crash recovery of a large write-ahead log takes minutes
 VALKEY_READY_WAIT_S = 10.0
 STOP_WAIT_S = 30.0
+VALKEY_STOP_WAIT_S = 2.0
 RESTARTS_MAX = 5
 WATCH_PACE_S = 0.2
 BUILTIN_LOCALE_SINCE = 17
@@ -165,6 +166,7 @@ class Embedded:
     _children: dict[str, Child] = field(default_factory=dict)
     _lock: IO[str] | None = None
     _stopping: bool = False
+    _is_valkey_away: bool = False
 
     def __post_init__(self) -> None:
         try:
@@ -190,6 +192,11 @@ class Embedded:
     @property
     def admin_url(self) -> str:
         return self.postgres_url("postgres", "postgres")
+
+    @property
+    def is_valkey_away(self) -> bool:
+        """Whether somebody has put it away."""
+        return self._is_valkey_away
 
     def pids(self) -> dict[str, int]:
         return {name: child.process.pid for name, child in self._children.items()}
@@ -247,6 +254,21 @@ class Embedded:
             self._lock.close()
             self._lock = None
 
+    async def put_valkey_away(self) -> None:
+        """Stop Valkey, and leave it stopped until it is brought back."""
+        assert self.with_valkey
+        self._is_valkey_away = True  # first: whoever watches must not start it again
+        child = self._children["valkey"]
+        if child.process.poll() is None:
+            child.process.send_signal(child.stop_signal)
+        await child.end(VALKEY_STOP_WAIT_S)
+
+    async def bring_valkey_back(self) -> None:
+        """Start Valkey after it was put away."""
+        if self._is_valkey_away:
+            await self._start_valkey()
+            self._is_valkey_away = False
+
     async def watch(self) -> None:
         """Start a server again when it dies, and keep the logs short; give up when one keeps dying."""
         starts = {"postgres": self._start_postgres, "valkey": self._start_valkey}
@@ -258,7 +280,7 @@ class Embedded:
         while not self._stopping:
             await asyncio.sleep(WATCH_PACE_S)
             child = self._children[name]
-            if child.process.poll() is None:
+            if child.process.poll() is None or (name == "valkey" and self._is_valkey_away):
                 continue
             log.error("embedded_server_died", server=name, exit_code=child.process.returncode)
             pause_s = restarts.died()

@@ -87,6 +87,10 @@ class Restarts:
         """It has started."""
         self._stood_at = time.monotonic()
 
+    def forgive(self) -> None:
+        """It is ended on purpose, and has not failed by that."""
+        self.in_a_row = 0
+
     def died(self) -> float:
         """It has died, or did not start; the seconds to wait before the next try."""
         if self._stood_at is not None and time.monotonic() - self._stood_at >= STEADY_S:

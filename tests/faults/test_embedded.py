@@ -123,6 +123,22 @@ async def test_a_server_that_dies_is_started_again(data_dir: Path) -> None:
         watching.cancel()
 
 
+async def test_a_valkey_that_was_put_away_stays_away(data_dir: Path) -> None:
+    """Whoever watches does not start it again, and does not count it as a death; it comes back when it is asked for."""
+    async with running(Embedded(data_dir, with_postgres=False)) as servers:
+        watching = asyncio.create_task(servers.watch())
+        for _ in range(module.RESTARTS_MAX + 1):
+            await servers.put_valkey_away()
+            await asyncio.sleep(1.5 * module.WATCH_PACE_S)  # it has looked once
+            assert servers.is_valkey_away
+            assert await ping(servers.valkey_url) is not None
+            await servers.bring_valkey_back()
+            assert await ping(servers.valkey_url) is None
+        assert not servers.is_valkey_away
+        assert not watching.done()
+        watching.cancel()
+
+
 async def test_a_server_that_keeps_dying_is_given_up(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Restarting has a limit: the owner then stops and says which server it was."""
     monkeypatch.setattr(module, "RESTARTS_MAX", 1)

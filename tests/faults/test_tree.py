@@ -49,7 +49,7 @@ def is_ready(address: str) -> bool:
 async def test_nobody_outlives_a_killed_parent(data_dir: Path) -> None:
     """After kill -9 of the parent with two web processes: all gone within a second, data intact at the next start."""
     with installation(data_dir, "--workers", "2") as running:
-        assert set(running.pids) == {"web-1", "web-2", "worker", "postgres", "valkey"}
+        assert set(running.pids) == {"web-1", "web-2", "worker", "crowd", "postgres", "valkey"}
         assert is_ready(running.address)
         await write(data_dir, "before-the-kill")
         everybody = family(running.process.pid)
@@ -91,7 +91,7 @@ def test_stopping_is_clean_and_quick(data_dir: Path) -> None:
     assert min(times) < 1.0, times
 
 
-@pytest.mark.parametrize("name", ["web-1", "worker", "postgres", "valkey"])
+@pytest.mark.parametrize("name", ["web-1", "worker", "crowd", "postgres", "valkey"])
 def test_whoever_dies_comes_back(data_dir: Path, name: str) -> None:
     """After kill -9 of any one process: the installation is whole again without a hand."""
     with installation(data_dir) as running:
@@ -242,6 +242,25 @@ async def test_one_that_cannot_come_back_takes_nobody_with_it(
     assert after["web-2"] == before["web-2"]
     assert after["web-1"] != before["web-1"]
     assert all(map(is_alive, after.values()))
+    watching.cancel()
+
+
+async def test_killed_on_purpose_is_no_failure(small_tree: tree.Tree) -> None:
+    """However often a demonstration kills a process, it is back as quickly as the first time, and counted."""
+    watching = asyncio.create_task(small_tree.watch())
+    async with asyncio.timeout(60):
+        for deaths in (1, 2, 3):
+            assert small_tree.kill("worker")
+            while small_tree.standing()[2].deaths < deaths or not small_tree.standing()[2].is_up:
+                assert not watching.done()
+                await asyncio.sleep(0.02)
+            assert small_tree._restarts["worker"].in_a_row == 1
+    assert [(one.name, one.is_up, one.deaths) for one in small_tree.standing()] == [
+        ("web-1", True, 0),
+        ("web-2", True, 0),
+        ("worker", True, 3),
+    ]
+    assert not small_tree.kill("nobody")
     watching.cancel()
 
 

@@ -40,6 +40,7 @@ class Installation:
     process: subprocess.Popen[str]
     address: str
     pids: dict[str, int]
+    about: dict[str, Any]
 
     def alive(self) -> dict[str, int]:
         return {name: pid for name, pid in self.pids.items() if is_alive(pid)}
@@ -47,11 +48,15 @@ class Installation:
 
 @contextlib.contextmanager
 def installation(data_dir: Path, *args: str, **env: str) -> Iterator[Installation]:
-    """A demo with a data folder and port of its own; whatever the test left of it is stopped at the end."""
+    """A demo with a data folder and port of its own; whatever the test left of it is stopped at the end.
+
+    One web process and nobody in the crowd, unless a test asks for more.
+    """
+    alone = () if "--crowd" in args else ("--crowd", "0")
     with (data_dir / "demo.log").open("a") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "voelgoed", "demo", "--json", "--port", "0", *args],
-            env=environment(data_dir, **env),
+            [sys.executable, "-m", "voelgoed", "demo", "--json", "--port", "0", *alone, *args],
+            env=environment(data_dir, **({"VOELGOED_WORKERS": "1"} | env)),
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -62,7 +67,7 @@ def installation(data_dir: Path, *args: str, **env: str) -> Iterator[Installatio
         assert line, f"the demo did not start:\n{(data_dir / 'demo.log').read_text()}"
         about: dict[str, Any] = json.loads(line)
         try:
-            yield Installation(process, about["address"], about["pids"])
+            yield Installation(process, about["address"], about["pids"], about)
         finally:
             process.terminate()
             try:

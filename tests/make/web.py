@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import httpx2
 
+from voelgoed.demo.control import Control
 from voelgoed.http.app import create_app
 from voelgoed.http.server import serve
 from voelgoed.wiring import Services
@@ -21,10 +22,10 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def serving(services: Services) -> AsyncIterator[Site]:
-    """Serve the application until the block ends."""
+async def serving(services: Services, control: Control | None = None) -> AsyncIterator[Site]:
+    """Serve the application until the block ends; with a control it is a demonstration's."""
     closing, ready = asyncio.Event(), asyncio.Event()
-    edge = create_app(services, closing)
+    edge = create_app(services, closing, control)
     server = asyncio.create_task(
         serve(edge.serve, services.settings, closing, on_ready=ready.set, on_closing=edge.stop_reading)
     )

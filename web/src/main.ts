@@ -13,3 +13,5 @@ void session.restore();
 mount(App, { target });
 // Pages that came without TLS have none. Where it is refused everything works but for the page that says "no connection".
 navigator.serviceWorker?.register('/sw.js').catch(() => {});
+// Only the shell of a demonstration says so; everybody else never fetches this.
+if ('demo' in document.documentElement.dataset) void import('./demo/main.ts');

@@ -60,6 +60,7 @@ class Action(StrEnum):
     CHANGE_PRICES = "make, change and delete pricing rules"
     SEE_SEATING_POLICY = "see what the organization lets its seating be"
     CHANGE_SEATING_POLICY = "change the seating policy, but for what the platform has locked"
+    USE_DEMO = "use the panel of a demonstration (an installation has none)"
     PLATFORM_SEE_ORGANIZATIONS = "list and see all organizations"
     PLATFORM_CREATE_ORGANIZATION = "found an organization"
     PLATFORM_INTERVENE = "suspend and resume an organization, change its people's roles; with a reason"
@@ -111,6 +112,7 @@ ALLOWED: Mapping[Action, frozenset[Role]] = {
     Action.CHANGE_PRICES: LEADERS,
     Action.SEE_SEATING_POLICY: CREW,
     Action.CHANGE_SEATING_POLICY: frozenset({Role.OWNER}),
+    Action.USE_DEMO: EVERYBODY,
     Action.PLATFORM_SEE_ORGANIZATIONS: PLATFORM,
     Action.PLATFORM_CREATE_ORGANIZATION: frozenset({Role.SUPER_ADMIN}),
     Action.PLATFORM_INTERVENE: PLATFORM,

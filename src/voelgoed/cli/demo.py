@@ -1,8 +1,11 @@
 """`voelgoed demo`: an installation with something in it, kept apart from the real one."""
 
 import asyncio
+import contextlib
 import json
 import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 from rich.console import Console
 from rich.panel import Panel
@@ -15,6 +18,8 @@ from voelgoed.cli import demo_events, tree
 from voelgoed.cli.layouts import without_redis
 from voelgoed.config import ENV_PREFIX, Settings
 from voelgoed.db import Database
+from voelgoed.demo.control import CONTROL_ENV, Json, OrderRefused, Parent
+from voelgoed.embedded import Embedded
 from voelgoed.errors import StartRefused
 
 SLUG, NAME = "passievol", "Passievol"
@@ -26,6 +31,9 @@ LOGINS = {
     "customer": "Carla Customer",
     "super_admin": "Sarel Superadmin",
 }
+CROWD = "voelgoed.demo"
+WEB_PROCESSES = 2
+REDIS_PROBE_S = 3.0
 PASSWORD = "feel-good-2027"  # noqa: S105 - printed on the screen: it opens nothing but the demonstration
 
 
@@ -36,7 +44,7 @@ def in_own_folder(settings: Settings) -> Settings:
     return settings.model_copy(update={"data_dir": settings.data_dir / "demo"})
 
 
-async def run(settings: Settings, *, as_json: bool) -> None:
+async def run(settings: Settings, *, crowd: int, crowd_seed: int, as_json: bool) -> None:
     """Run the demonstration until asked to stop; says where it is once it is served."""
     if settings.database_url or settings.owner_database_url:
         raise StartRefused(
@@ -45,9 +53,26 @@ async def run(settings: Settings, *, as_json: bool) -> None:
         )
 
     events: dict[str, str] = {}
+    about = {
+        "organization": {"slug": SLUG, "name": NAME},
+        "logins": {name: email_of(name) for name in LOGINS},
+        "password": PASSWORD,
+        "events": events,
+        "seed": crowd_seed,
+    }
+
+    # Every hold is a line of the log, and a person shall still see the address.
+    is_quiet = not as_json and "log_level" not in settings.model_fields_set
+    quiet = {f"{ENV_PREFIX}LOG_LEVEL": "warning"} if is_quiet else {}
 
     async def before_children(settings: Settings) -> None:
         events.update(await seed(settings))
+
+    @contextlib.asynccontextmanager
+    async def beside(tree_of_ours: tree.Tree, embedded: Embedded) -> AsyncIterator[Mapping[str, str]]:
+        path = embedded.sockets / "demo.sock"
+        async with Parent(path, Hands(tree_of_ours, embedded), about, per_s=crowd).open():
+            yield {CONTROL_ENV: str(path)} | quiet
 
     def on_ready(running: tree.Running) -> None:
         if as_json:
@@ -60,16 +85,53 @@ async def run(settings: Settings, *, as_json: bool) -> None:
             }
             print(json.dumps(about), flush=True)
         else:
-            _show(running)
+            _show(running, crowd)
 
-    await tree.run(_open_to_guests(settings), on_ready=on_ready, before_children=before_children, is_demo=True)
+    await tree.run(
+        _fit_to_show(settings),
+        on_ready=on_ready,
+        before_children=before_children,
+        company=tree.Company({"crowd": CROWD}, beside),
+    )
 
 
-def _open_to_guests(settings: Settings) -> Settings:
-    """Whoever tries it out comes from one address, with many tabs or a load generator."""
-    if "guests_per_ip_per_minute" in settings.model_fields_set:
-        return settings
-    return settings.model_copy(update={"guests_per_ip_per_minute": 0})
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What the panel may do, through the parent, to the demonstration's own processes."""
+
+    tree: tree.Tree
+    embedded: Embedded
+
+    def standing(self) -> Sequence[Json]:
+        return [asdict(one) for one in self.tree.standing()]
+
+    def kill(self, kind: str, *, spare: int | None) -> str:
+        """End one of a kind, another than the one to be spared where there is one: who was ended, or nothing."""
+        names = [one for one in self.tree.standing() if one.is_up and one.name.partition("-")[0] == kind]
+        names.sort(key=lambda one: (one.pid == spare, one.deaths))
+        return next((one.name for one in names if self.tree.kill(one.name)), "")
+
+    def is_redis_up(self) -> bool:
+        return not self.embedded.is_valkey_away
+
+    async def stop_redis(self) -> None:
+        if not self.embedded.with_valkey:
+            raise OrderRefused("not_ours")
+        await self.embedded.put_valkey_away()
+
+    async def start_redis(self) -> None:
+        await self.embedded.bring_valkey_back()
+
+
+def _fit_to_show(settings: Settings) -> Settings:
+    """What an operator has not chosen, as it suits a demonstration.
+
+    Whoever tries it out comes from one address, with many tabs or a load generator; one web process may be killed while
+    another serves; and a Redis that was given up is looked for again before anybody gets bored.
+    """
+    fit = {"guests_per_ip_per_minute": 0, "workers": WEB_PROCESSES, "redis_probe_s": REDIS_PROBE_S}
+    chosen = settings.model_fields_set
+    return settings.model_copy(update={name: value for name, value in fit.items() if name not in chosen})
 
 
 async def seed(settings: Settings) -> dict[str, str]:
@@ -111,13 +173,15 @@ def email_of(name: str) -> str:
     return f"{name.replace('_', '-')}@{SLUG}.example"
 
 
-def _show(running: tree.Running) -> None:
+def _show(running: tree.Running, crowd: int) -> None:
     lines = Text.assemble(
         (running.address, "bold"),
         f"/{SLUG}\n{running.address}/{SLUG}/sign-in\n\n",
         *(f"{name:<12} {email_of(name)}\n" for name in LOGINS),
         f"{'password':<12} {PASSWORD}",
-        f"\n\nData       {running.settings.data_dir}",
+        f"\n\nCrowd      {f'{crowd} arrive every second, hold seats, let go, buy' if crowd else 'nobody yet'}",
+        "\nPanel      the tab at the left edge of every page",
+        f"\nData       {running.settings.data_dir}",
         f"\nProcesses  {', '.join(f'{name} {pid}' for name, pid in running.pids.items())}",
         "\n\nStop it with Ctrl-C. The data stays.",
     )

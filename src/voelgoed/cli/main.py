@@ -37,6 +37,7 @@ from voelgoed.cli.arguments import (
 )
 from voelgoed.cli.bench import bench
 from voelgoed.config import Settings
+from voelgoed.demo.control import LEVELS
 from voelgoed.errors import StartRefused
 from voelgoed.events.model import NewVenue, Status, Verb
 from voelgoed.jobs import worker as worker_process
@@ -132,10 +133,17 @@ def verify(*, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def demo(workers: Workers = None, port: Port = None, *, as_json: AsJson = False) -> None:
-    """Run an installation with demonstration data in a folder of its own."""
+def demo(
+    workers: Workers = None,
+    port: Port = None,
+    crowd: Annotated[int, typer.Option(min=0, max=LEVELS[-1], help="How many buyers arrive in a second.")] = LEVELS[1],
+    seed: Annotated[int, typer.Option(help="Another crowd for another number, the same for the same.")] = 1,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Run an installation with demonstration data in a folder of its own, with a crowd that buys."""
     settings = demo_command.in_own_folder(settings_for("demo", workers=workers, port=port))
-    run_to_end(demo_command.run(settings, as_json=as_json))
+    run_to_end(demo_command.run(settings, crowd=crowd, crowd_seed=seed, as_json=as_json))
 
 
 @app.command()

@@ -10,7 +10,9 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from pydantic import SecretStr
 
 from voelgoed import data_folder, schema
 from voelgoed.config import ENV_PREFIX, Settings
+from voelgoed.demo.control import CONTROL_ENV
 from voelgoed.embedded import DATABASE, Embedded
 from voelgoed.errors import StartRefused
 from voelgoed.lifeline import LIFELINE_ENV, READY, Restarts, settle, stop_signals, together, until_first
@@ -42,6 +45,25 @@ class Running:
     pids: dict[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Company:
+    """What a demonstration has beside an installation: a process more, and something that the parent does for all."""
+
+    modules: Mapping[str, str]
+    beside: Callable[["Tree", Embedded], AbstractAsyncContextManager[Mapping[str, str]]]
+    """Runs while the processes do; gives what their environment has more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One process of ours, as its parent knows it."""
+
+    name: str
+    pid: int | None
+    is_up: bool
+    deaths: int
+
+
 OnReady = Callable[[Running], None]
 BeforeChildren = Callable[[Settings], Awaitable[None]]
 
@@ -55,28 +77,30 @@ async def run(
     *,
     on_ready: OnReady,
     before_children: BeforeChildren = nothing_more,
-    is_demo: bool = False,
+    company: Company | None = None,
 ) -> None:
     """Run until asked to stop, which may be while the servers still start; returns when every process is gone."""
     asked = stop_signals()
     raise_open_files_limit()
     with reserve_port(settings) as port:
         settings = settings.model_copy(update={"port": port})
-        await until_first(asked.wait(), _run(settings, on_ready, before_children, is_demo=is_demo))
+        await until_first(asked.wait(), _run(settings, on_ready, before_children, company))
 
 
-async def _run(settings: Settings, on_ready: OnReady, before_children: BeforeChildren, *, is_demo: bool) -> None:
+async def _run(settings: Settings, on_ready: OnReady, before_children: BeforeChildren, company: Company | None) -> None:
     """Run until cancelled."""
-    async with servers(settings, is_demo=is_demo) as (complete, embedded):
+    async with servers(settings, is_demo=company is not None) as (complete, embedded):
         await before_children(complete)
-        tree = Tree(complete, _metrics_folder(complete))
-        try:
-            await tree.start()
-            settle()
-            on_ready(Running(complete.address, complete, tree.pids() | embedded.pids()))
-            await together(tree.watch(), embedded.watch())
-        finally:
-            await tree.stop()
+        tree = Tree(complete, _metrics_folder(complete), also=company.modules if company else {})
+        async with company.beside(tree, embedded) if company else contextlib.nullcontext({}) as environment:
+            tree.environment = environment
+            try:
+                await tree.start()
+                settle()
+                on_ready(Running(complete.address, complete, tree.pids() | embedded.pids()))
+                await together(tree.watch(), embedded.watch())
+            finally:
+                await tree.stop()
 
 
 @contextlib.asynccontextmanager
@@ -193,17 +217,36 @@ class Tree:
 
     settings: Settings
     metrics_folder: Path
+    also: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
     _children: dict[str, Child] = field(default_factory=dict)
     _restarts: dict[str, Restarts] = field(default_factory=dict)
     _modules: dict[str, str] = field(default_factory=dict)
+    _deaths: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         webs = {f"web-{number}": WEB for number in range(1, self.settings.workers + 1)}
-        self._modules = webs | {"worker": WORKER}
+        self._modules = webs | {"worker": WORKER} | dict(self.also)
         self._restarts = {name: Restarts() for name in self._modules}
 
     def pids(self) -> dict[str, int]:
         return {name: child.process.pid for name, child in self._children.items()}
+
+    def standing(self) -> list[Standing]:
+        """Every process there should be, whether or not it is there now."""
+        pids = self.pids()
+        return [
+            Standing(name, pids.get(name), self._restarts[name].is_up, self._deaths[name]) for name in self._modules
+        ]
+
+    def kill(self, name: str) -> bool:
+        """End a process without a word, as a demonstration may; it comes back. False when it is not there."""
+        child = self._children.get(name)
+        if child is None or not self._restarts[name].is_up:
+            return False
+        self._restarts[name].forgive()
+        child.process.kill()
+        return True
 
     async def start(self) -> None:
         """Start all; returns when every one has said that it is ready. One that does not start ends the attempt."""
@@ -230,6 +273,7 @@ class Tree:
         while True:
             if child := self._children.get(name):
                 await child.process.wait()
+                self._deaths[name] += 1
                 log.error("process_died", name=name, exit_code=await self._forget(name))
             pause_s = restarts.died()
             if self._nobody_serves():
@@ -257,7 +301,8 @@ class Tree:
                     sys.executable,
                     "-m",
                     self._modules[name],
-                    env=child_environment(self.settings, self.metrics_folder, lifeline=theirs.fileno()),
+                    env=child_environment(self.settings, self.metrics_folder, lifeline=theirs.fileno())
+                    | dict(self.environment),
                     pass_fds=[theirs.fileno()],
                     stdin=asyncio.subprocess.DEVNULL,
                     start_new_session=True,  # Ctrl-C is for the parent, which stops everybody in order
@@ -298,7 +343,8 @@ def child_environment(settings: Settings, metrics_folder: Path, *, lifeline: int
     assert settings.database_url is not None
     assert settings.redis_url is not None
     assert settings.secret_key_file is not None
-    inherited = {name: value for name, value in os.environ.items() if name != f"{ENV_PREFIX}OWNER_DATABASE_URL"}
+    kept_back = {f"{ENV_PREFIX}OWNER_DATABASE_URL", CONTROL_ENV}  # only a demonstration hands out its own control
+    inherited = {name: value for name, value in os.environ.items() if name not in kept_back}
     return inherited | {
         f"{ENV_PREFIX}DATABASE_URL": settings.database_url.get_secret_value(),
         f"{ENV_PREFIX}REDIS_URL": settings.redis_url.get_secret_value(),
@@ -307,6 +353,7 @@ def child_environment(settings: Settings, metrics_folder: Path, *, lifeline: int
         f"{ENV_PREFIX}HOST": settings.host,
         f"{ENV_PREFIX}PORT": str(settings.port),
         f"{ENV_PREFIX}GUESTS_PER_IP_PER_MINUTE": str(settings.guests_per_ip_per_minute),
+        f"{ENV_PREFIX}REDIS_PROBE_S": str(settings.redis_probe_s),
         metrics.FOLDER_ENV: str(metrics_folder),
         LIFELINE_ENV: str(lifeline),
     }

@@ -3,10 +3,11 @@
 The build writes `.br` and `.gz` beside each text file, so that no request pays for compression.
 """
 
+import gzip
 import hashlib
 import mimetypes
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from starlette.datastructures import Headers
@@ -55,10 +56,24 @@ def load_bundle(folder: Path = DIST) -> Mapping[str, Asset]:
         bundle[name] = Asset(
             bodies,
             f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type,
-            f'"{hashlib.sha256(bodies[""]).hexdigest()[:20]}"',
+            _etag(bodies[""]),
             "public, max-age=31536000, immutable" if is_hashed else "no-cache",
         )
     return bundle
+
+
+def marked_as_demo(bundle: Mapping[str, Asset]) -> Mapping[str, Asset]:
+    """The same bundle, whose shell says that this is a demonstration; the pages then fetch its panel."""
+    if INDEX not in bundle:
+        return bundle
+    shell = bundle[INDEX]
+    body = shell.bodies[""].replace(b"<html", b"<html data-demo", 1)
+    marked = replace(shell, bodies={"": body, "gzip": gzip.compress(body)}, etag=_etag(body))
+    return {**bundle, INDEX: marked}
+
+
+def _etag(body: bytes) -> str:
+    return f'"{hashlib.sha256(body).hexdigest()[:20]}"'
 
 
 class Assets:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from voelgoed.config import Settings
+from voelgoed.demo.control import Control
 from voelgoed.holds.following import Follower
 from voelgoed.http.app import create_app
 from voelgoed.http.exchange import Handler
@@ -43,7 +44,7 @@ async def run(settings: Settings) -> None:
         beside.create_task(services.maps.run(closing))
         follower = Follower(services.db, services.redis, services.availability, services.projection)
         beside.create_task(follower.run(closing))
-        edge = create_app(services, closing)
+        edge = create_app(services, closing, Control.from_environment())
         spare_the_collector()
         try:
             await serve(edge.serve, settings, closing, on_ready=lifeline.say_ready, on_closing=edge.stop_reading)

@@ -1,0 +1,1 @@
+"""The crowd of a demonstration and the line to its parent."""
