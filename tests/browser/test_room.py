@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from playwright.async_api import Browser, Locator, Page, ViewportSize, expect
 
-from tests.browser.conftest import DESKTOP, Visit, open_visit
-from tests.browser.test_buying import PRICES, SMALL_PHONE, basket, hold_by, open_sale, said_of, tap
-from tests.browser.test_map import theatre
+from tests.browser.conftest import DESKTOP, PRICES, Visit, open_visit
+from tests.browser.test_buying import SMALL_PHONE, basket, hold_by, open_sale, said_of, tap
 from tests.browser.test_organiser import ask_for, come_in, status_of
 from tests.make.accounts import Person, make_organization, make_person
 from tests.make.events import make_event
 from tests.make.holds import Sale, let_pass, on_sale
+from tests.make.layouts import theatre
 from tests.make.seating import publish
 from tests.make.web import Site
 from voelgoed.accounts.model import Organization, Role

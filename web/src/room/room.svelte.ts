@@ -5,6 +5,7 @@ import { offerOf, seatMapOf, type OfferedZone } from '../buy/asking.ts';
 import { clock } from '../buy/countdown.ts';
 import { geometryOf } from '../layouts/asking.ts';
 import { Live } from '../map/live.svelte.ts';
+import { pack } from '../map/looks.ts';
 import { SeatMapState, type Counts } from '../map/map.svelte.ts';
 import { minutesOf } from './asking.ts';
 import { Blocking } from './blocking.svelte.ts';
@@ -82,19 +83,19 @@ export class Room {
 	}
 
 	async #begin(): Promise<void> {
-		const [offer, seatMap] = await Promise.all([offerOf(this.eventId), seatMapOf(this.eventId), this.look(this.span)]);
+		const [offer, { snapshot: first, id }] = await Promise.all([offerOf(this.eventId), seatMapOf(this.eventId), this.look(this.span)]);
 		const { layout } = offer;
 		const geometry = layout && layout.seat_count > 0 ? await geometryOf(layout.layout_id, layout.layout_version) : null;
 		if (this.#isOver) return;
 		const map = geometry && new SeatMapState(geometry, offer.zones, { isDesk: true });
 		const live = new Live(this.eventId, {
-			snapshot: (snapshot) => {
-				// Another hall than the one that is shown: everything is to be had anew.
-				if (map && snapshot.seat_count !== map.looks.length) {
+			snapshot: (snapshot, isReplacing) => {
+				// Another hall than the one that is shown, or other zones: everything is to be had anew.
+				if (snapshot.epoch !== first.epoch || snapshot.seat_count !== first.seat_count) {
 					void this.load();
 					return;
 				}
-				map?.load(snapshot);
+				map?.load(snapshot, { isReplacing });
 				this.#count(snapshot.zones);
 			},
 			delta: (delta) => {
@@ -103,11 +104,12 @@ export class Room {
 			},
 			// The organization's feed tells of the event itself.
 			status: () => {},
+			shown: () => ({ seat_count: first.seat_count, statuses: map ? pack(map.looks) : first.statuses, zones: [...this.counts.values()] }),
 		});
 		const holds = this.#rights.change ? new HoldList(this.eventId) : null;
 		[this.zones, this.map, this.live, this.holds, this.counts] = [offer.zones, map, live, holds, new Map()];
 		this.blocking = map && this.#rights.lead ? new Blocking(this.eventId, map) : null;
-		live.load(seatMap);
+		live.load(first, id);
 		const stopLive = live.start();
 		const ticking = setInterval(() => (this.now = clock()), TICK_MS);
 		this.#stop = () => {
