@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -386,6 +386,9 @@ async def test_holds_are_found_by_an_index(crowded: Sale) -> None:
     assert "seat_holds_of_user" in mine
     events = await plan(db, crowded, store.Q["list_holds_of_event"], crowded.place.id, event_id, None, None, 50)
     assert "seat_holds_active" in events
+    hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    ends = await plan(db, crowded, store.Q["count_hold_ends"], crowded.place.id, event_id, hour_ago)
+    assert "event_id_recorded_at" in ends
     assert "seat_holds_active" in await plan(db, crowded, store.Q["list_lapsed_events"], 200)
     assert "seat_holds_pkey" in await plan(db, crowded, store.Q["find_holds"], crowded.place.id, [new_id()])
 
