@@ -195,6 +195,22 @@ async def test_some_hold_while_others_look(ground: Ground, guests: list[str]) ->
     assert figures.keys() >= {"requests_per_s", "holds_per_s", "p50_ms", "p95_ms", "p99_ms", "cpu", "disturbed"}
 
 
+@pytest.mark.alone
+async def test_growth_is_measured_at_every_size(ground: Ground) -> None:
+    """`bench growth`: a cost of each side at each size, the holds of each are there, and a drawing has them all."""
+    plan = growth.Plan(seats=(1_000, 2_000), held=(0, 300), events=(1, 3), holds=100, rounds=1)
+    with report.steps(plan.points) as shown:
+        costs = await growth.measure(ground, plan, shown)
+    sizes = {name: [cost.size for cost in some] for name, some in costs.items()}
+    assert sizes == {"seats": [1_000, 2_000], "held": [0, 300], "events": [1, 3]}
+    everything = [cost for some in costs.values() for cost in some]
+    assert min(min(cost.postgresql_us, cost.process_us) for cost in everything) > 0
+    drawing = ET.fromstring(growth.draw(costs, is_disturbed=True))
+    said = {text.text for text in drawing.iter("{http://www.w3.org/2000/svg}text")}
+    assert any("disturbed" in str(text) for text in said)
+    assert said >= {"PostgreSQL", "web process", "1,000", "2,000", *(f"{one.process_us:,.0f}" for one in everything)}
+
+
 async def test_whoever_is_told_to_come_again_does() -> None:
     """The second time they get their seat; who is told so for ever gives up, and is counted as refused."""
     asked: Counter[str] = Counter()
@@ -281,19 +297,3 @@ async def test_everybody_is_answered_while_redis_stands_still(ground: Ground, gu
         shares.append(figures["answered_pct"])
         require_goal(figures["answered_pct_goal"], "PERF-19")
     assert shares == [100.0, 100.0, 100.0]
-
-
-@pytest.mark.alone
-async def test_growth_is_measured_at_every_size(ground: Ground) -> None:
-    """`bench growth`: a cost of each side at each size, the holds of each are there, and a drawing has them all."""
-    plan = growth.Plan(seats=(1_000, 2_000), held=(0, 300), events=(1, 3), holds=100, rounds=1)
-    with report.steps(plan.points) as shown:
-        costs = await growth.measure(ground, plan, shown)
-    sizes = {name: [cost.size for cost in some] for name, some in costs.items()}
-    assert sizes == {"seats": [1_000, 2_000], "held": [0, 300], "events": [1, 3]}
-    everything = [cost for some in costs.values() for cost in some]
-    assert min(min(cost.postgresql_us, cost.process_us) for cost in everything) > 0
-    drawing = ET.fromstring(growth.draw(costs, is_disturbed=True))
-    said = {text.text for text in drawing.iter("{http://www.w3.org/2000/svg}text")}
-    assert any("disturbed" in str(text) for text in said)
-    assert said >= {"PostgreSQL", "web process", "1,000", "2,000", *(f"{one.process_us:,.0f}" for one in everything)}
