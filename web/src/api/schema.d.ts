@@ -1862,8 +1862,8 @@ export interface paths {
          *         `snapshot`, which is what `GET /seatmap` answers; `delta` with the ordinals in `seats`, the digit of each in
          *         `statuses`, and the zones that changed; `occupancy` at most once a second; `resync` before a snapshot that replaces
          *         everything; `bye` when the process stops. A frame that is about places has an id: a client that comes back with it
-         *         as `Last-Event-ID` is never shown an older map. A `delta` whose `map_version` is not newer than what is shown changes
-         *         nothing.
+         *         as `Last-Event-ID` is never shown an older map. A `delta` whose `map_version` is not newer than what is shown
+         *         changes nothing.
          */
         get: operations["follow_map_get"];
         put?: never;
