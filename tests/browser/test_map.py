@@ -172,8 +172,12 @@ async def told(page: Page) -> list[list[Any]]:
 
 
 async def screen_place(page: Page, ordinal: int) -> tuple[float, float]:
-    x, y = await page.evaluate("seat => harness.map.toScreen(...harness.map.hall.place(seat))", ordinal)
-    return x, y
+    x, y, frame = await page.evaluate(
+        """seat => [...harness.map.toScreen(...harness.map.hall.place(seat)),
+                    document.querySelector('.frame').getBoundingClientRect().toJSON()]""",
+        ordinal,
+    )
+    return frame["x"] + x, frame["y"] + y
 
 
 @pytest.mark.alone
@@ -261,6 +265,9 @@ async def test_a_seat_is_picked_and_given_back_by_keyboard_alone(opened: Opened)
     await page.keyboard.press("Enter")
     assert await spoken(page) == f"{name}, 450 rand, yours"
     await expect(page.get_by_role("button", name=f"{name}, ", pressed=True)).to_be_focused()
+    await page.keyboard.press("Space")  # too soon to be meant
+    assert [word for word, _ in await told(page)] == ["pick"]
+    await page.wait_for_timeout(500)
     await page.keyboard.press("Space")
     assert [word for word, _ in await told(page)] == ["pick", "release"]
     assert "available" in await spoken(page)

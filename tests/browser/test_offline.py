@@ -10,15 +10,17 @@ from tests.browser.conftest import Visit
 from tests.browser.test_buying import basket, open_sale, tap
 from tests.make.holds import Sale
 from tests.make.web import Site
-from tests.sim.trouble import READY_WAIT_S
 
-CONTROLLED = "navigator.serviceWorker.controller !== null"
+CONTROLLED = """() => new Promise((done) => {
+    if (navigator.serviceWorker.controller) done();
+    else navigator.serviceWorker.addEventListener('controllerchange', () => done());
+})"""
 SMALL_PHONE = ViewportSize(width=360, height=740)
 
 
 async def settle_in(page: Page) -> None:
     """Until the service worker has what it keeps, and looks after this page."""
-    await page.wait_for_function(CONTROLLED, timeout=READY_WAIT_S * 1_000)
+    await page.evaluate(CONTROLLED)
 
 
 async def kept(page: Page) -> list[str]:
