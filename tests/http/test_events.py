@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -81,11 +81,14 @@ def refusal(answer: httpx2.Response) -> tuple[int, str]:
 @pytest.mark.req("EV-09", "EV-14", "EV-16", "EV-13")
 async def test_every_field_goes_in_and_out(site: Site, db: Database, owner: Person, venue: Venue) -> None:
     """Made, read and listed alike; it begins as a draft of version 1, whatever the caller would like."""
+    evening = soon(days=30).replace(hour=17, minute=30, second=0)  # of one day, whenever this runs
     asked = body(
         venue,
+        start_at=said(evening),
+        end_at=said(evening + timedelta(hours=3)),
         description="Twee aande",
         sale_start_at=said(soon(days=1)),
-        sale_end_at=said(soon(days=30)),
+        sale_end_at=said(soon(days=29)),
         capacity=400,
         settings={"age_min": 16, "category": "festival", "unknown": {"kept": [1, None]}},
         recurrence_group_id=str(new_id()),
