@@ -21,7 +21,7 @@ from tests.make.holds import Sale, on_sale
 from tests.make.layouts import DROP, small_layout, theatre
 from tests.make.seating import active_pin, as_registry, save, seated_event, sell_seat, take_places
 from tests.make.web import Site
-from tests.sim.shop import PROBE_S, Shop, shop
+from tests.sim.shop import Shop, shop
 from voelgoed.accounts.model import Organization, Role
 from voelgoed.cache import Cache
 from voelgoed.config import Settings
@@ -161,7 +161,7 @@ async def test_web_processes_die_and_the_page_goes_on_by_itself(
     browser: Browser, stall: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both are killed while somebody looks and holds; another has taken a seat meanwhile. Nothing has to be pressed."""
-    for name, value in (("UNSAFE_DATABASE", "1"), ("LOG_LEVEL", "error"), ("REDIS_PROBE_S", PROBE_S)):
+    for name, value in (("UNSAFE_DATABASE", "1"), ("LOG_LEVEL", "error")):
         monkeypatch.setenv(f"VOELGOED_{name}", value)  # for processes that take the place of others
     async with looking(browser, stall) as one:
         await take(one, "STALLS-E-10", 1)

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from tests.realtime.test_maps import Model, Stream
-from tests.sim.shop import PROBE_S, Shop, shop
+from tests.sim.shop import Shop, shop
 from tests.sim.trouble import Trouble
 from voelgoed.config import Settings
 from voelgoed.embedded import Embedded
@@ -97,7 +97,7 @@ async def test_those_who_look_see_everything_whatever_becomes_of_redis(stall: Sh
 @pytest.mark.req("PUB-11")
 async def test_those_who_are_cut_off_go_on_at_another_process(stall: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A web process is killed, then Redis and the other one: everybody comes back, and none to an older map."""
-    for name, value in (("UNSAFE_DATABASE", "1"), ("LOG_LEVEL", "error"), ("REDIS_PROBE_S", PROBE_S)):
+    for name, value in (("UNSAFE_DATABASE", "1"), ("LOG_LEVEL", "error")):
         monkeypatch.setenv(f"VOELGOED_{name}", value)  # for processes that take the place of others
     async with looking(stall) as models:
         async with stall.buying():

@@ -41,7 +41,7 @@ WEBS = 2
 BUYERS = 8
 SEATS = 400
 PIT = 5_000
-PROBE_S = "0.5"
+PROBE_S = 0.5
 CONNECTIONS = 16
 """New ones for each look: the kernel deals them out, and all of them to one of two processes it never does."""
 AGREE_WITHIN_S = 60
@@ -240,12 +240,12 @@ async def shop(
             "data_dir": data_dir,
             "secret_key_file": key,
             "redis_url": SecretStr(wire.url),
+            "redis_probe_s": PROBE_S,
         }
         tree = Tree(alone.model_copy(update=chosen), metrics.prepare_folder(data_dir))
         environment = held.enter_context(pytest.MonkeyPatch.context())
         environment.setenv("VOELGOED_UNSAFE_DATABASE", "1")
         environment.setenv("VOELGOED_LOG_LEVEL", "error")
-        environment.setenv("VOELGOED_REDIS_PROBE_S", PROBE_S)
         held.push_async_callback(tree.stop)
         await tree.start()
         watching = asyncio.create_task(tree.watch())
