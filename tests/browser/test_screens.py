@@ -1,12 +1,13 @@
 """Pictures of every screen, for the README and for eyes: the demonstration's own data, and its crowd."""
 
+import asyncio
 import io
 from pathlib import Path
 
 import httpx2
 import pytest
 from PIL import Image
-from playwright.async_api import Browser, Page, ViewportSize, expect
+from playwright.async_api import Browser, FloatRect, Page, ViewportSize, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, ROOT, open_visit
 from tests.make.accounts import make_person
@@ -42,6 +43,8 @@ async def taken(page: Page, path: str, name: str) -> Path:
     await expect(page.get_by_role("heading", level=1)).to_be_visible()
     if name.startswith("home-"):
         await expect(page.get_by_text("Everything it needs is in place.")).to_be_visible()
+    if path.endswith("/live"):
+        await expect(page.locator(".frame[data-drawn]")).to_be_visible()
     await expect(page.locator("[aria-busy=true]")).to_have_count(0)
     picture = SCREENS / f"{name}.png"
     await page.screenshot(path=picture, full_page=True, animations="disabled")
@@ -107,7 +110,8 @@ async def test_take_the_pictures(
 
 TAKEN_AT_LEAST = {"theatre": 120, "festival": 60, "stadium": 60}
 """So many places are held or sold before the halls are worth a picture."""
-FILM = ViewportSize(width=1000, height=640)
+NEARER = {"theatre": 4, "festival": 4, "stadium": 10}
+FILM = ViewportSize(width=1280, height=860)
 FRAMES = 40
 FRAME_MS = 250
 
@@ -143,6 +147,7 @@ async def until_sold(site: Site, demonstration: Installation) -> None:
             told = (await site.client.get(path)).json()["data"]
             if told["held"] + told["sold"] >= least:
                 break
+            await asyncio.sleep(0.1)
         else:
             raise AssertionError(f"nobody buys at {name}")
 
@@ -158,9 +163,12 @@ async def halls(page: Page, how: str) -> list[Path]:
     for name in TAKEN_AT_LEAST:
         await open_hall(page, name)
         pictures.append(await snapped(page, f"seats-{name}-{how}"))
-        for _ in range(3):
-            await page.get_by_role("button", name="Larger", exact=True).click()
-        await page.wait_for_timeout(400)  # the camera's way
+        box = await page.locator(".seat-map").bounding_box()
+        assert box is not None
+        await page.mouse.move(box["x"] + 0.36 * box["width"], box["y"] + 0.68 * box["height"])
+        for _ in range(NEARER[name]):
+            await page.mouse.wheel(0, -300)
+        await page.wait_for_timeout(600)  # the camera's way
         pictures.append(await snapped(page, f"seats-{name}-near-{how}"))
     return pictures
 
@@ -192,9 +200,14 @@ async def film(browser: Browser, site: Site) -> Path:
     """Ten seconds of the map while others buy."""
     visit = await open_visit(browser, site, viewport=FILM, dark=False)
     await open_hall(visit.page, "theatre")
+    await visit.page.get_by_role("button", name="Larger", exact=True).click()
+    hall = await visit.page.locator(".seat-map").bounding_box()
+    assert hall is not None
+    clip = FloatRect(**hall)
+    await visit.page.wait_for_timeout(600)  # the camera's way
     frames = []
     for _ in range(FRAMES):
-        shot = await visit.page.screenshot()
+        shot = await visit.page.screenshot(clip=clip)
         frames.append(Image.open(io.BytesIO(shot)).convert("RGB").quantize(96, dither=Image.Dither.NONE))
         await visit.page.wait_for_timeout(FRAME_MS)
     await visit.context.close()
