@@ -355,6 +355,32 @@ async def test_an_event_in_company_has_one_batch_under_way(
     await gathered(tasks)
 
 
+async def test_the_next_batch_is_at_postgresql_while_one_is_being_told(
+    sale: Sale, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lane's turn ends when PostgreSQL has answered, not when the last of the batch has heard of it."""
+    monkeypatch.setattr(module, "BATCHES_PER_LANE", 1)
+    told = asyncio.Event()
+    monkeypatch.setattr(sale.lanes, "_give_way", told.wait)
+    first = sale.start(*(sale.ask(number) for number in range(2 * module.SAID_AT_ONCE)))
+    await until(lambda: sum(task.done() for task in first) == module.SAID_AT_ONCE)
+    assert outcomes(await gathered(sale.start(sale.ask(100)))) == [Outcome.CREATED]
+    assert sum(task.done() for task in first) == module.SAID_AT_ONCE
+    told.set()
+    assert outcomes(await gathered(first)) == [Outcome.CREATED] * (2 * module.SAID_AT_ONCE)
+
+
+async def test_an_event_that_sold_long_ago_is_no_company(sale: Sale, services: Services) -> None:
+    """The first second of a sale is not slowed down by one that is over."""
+    other = await sale.other_event(services)
+    await gathered(sale.start(other.ask(0)))
+    sale.lanes._asked_at -= module.COMPANY_S
+    await gathered(sale.start(sale.ask(0)))
+    assert not sale.lanes._is_in_company()
+    await gathered(sale.start(other.ask(1)))
+    assert sale.lanes._is_in_company()
+
+
 async def test_answers_go_out_in_larger_parts_while_the_process_is_slow(
     sale: Sale, monkeypatch: pytest.MonkeyPatch
 ) -> None:
