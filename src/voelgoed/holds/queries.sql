@@ -138,21 +138,26 @@ select seat_id, verdict, version, was, became
 -- name: void_ticket
 select ticket_void($1, $2, $3, $4, $5, $6, $7);
 
--- name: list_lapsed_events
--- system: where holds have lapsed and nobody has tidied them away, the oldest first.
-select organization_id, event_id
-  from seat_holds
- where status = 'active' and expires_at <= clock_timestamp()
- group by organization_id, event_id
- order by min(expires_at)
- limit $1;
-
--- name: list_events_to_release
--- system: events on which nothing may be held any more, and something still is.
-select h.organization_id, h.event_id, e.status
-  from (select distinct organization_id, event_id from seat_holds where status = 'active') as h
-  join events e on e.organization_id = h.organization_id and e.id = h.event_id
- where e.status in ('cancelled', 'archived', 'ended', 'draft')
+-- name: list_events_to_tidy
+-- system: events of which a hold has lapsed, and those of which nothing may be held any more; the oldest lapse first. From
+-- event to event by the index of what lapses next: to walk everything that is held costs more the more is sold.
+with recursive held as (
+  (select organization_id, event_id, expires_at from seat_holds
+    where status = 'active'
+    order by event_id, expires_at limit 1)
+   union all
+  select following.*
+    from held
+   cross join lateral (select organization_id, event_id, expires_at from seat_holds
+                        where status = 'active' and event_id > held.event_id
+                        order by event_id, expires_at limit 1) as following
+)
+select h.organization_id, h.event_id, h.expires_at <= clock_timestamp() as has_lapsed,
+       case when e.status in ('cancelled', 'archived', 'ended', 'draft') then e.status end as closed
+  from held h
+  left join events e on e.organization_id = h.organization_id and e.id = h.event_id
+ where h.expires_at <= clock_timestamp() or e.status in ('cancelled', 'archived', 'ended', 'draft')
+ order by h.expires_at
  limit $1;
 
 -- name: get_seat

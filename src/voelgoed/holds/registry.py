@@ -212,17 +212,13 @@ async def reap(db: Database, *, by: Teller) -> int:
     """
     began, done, failed = time.perf_counter(), 0, 0
     async with db.system_transaction() as conn:
-        lapsed = await store.list_lapsed_events(conn, EVENTS_PER_RUN)
-        closed = await store.list_events_to_release(conn, EVENTS_PER_RUN)
-    for organization_id, event_id in lapsed:
+        found = await store.list_events_to_tidy(conn, EVENTS_PER_RUN)
+    for organization_id, event_id, has_lapsed, closed in found:
         try:
-            done += await _expire(db, organization_id, event_id)
-        except Exception as error:
-            failed += 1
-            log.exception("reaper_failed", event_id=str(event_id), error=type(error).__name__)
-    for organization_id, event_id, status in closed:
-        try:
-            done += await release_all(db, organization_id, event_id, by=by, reason=f"event_{status}")
+            if has_lapsed:
+                done += await _expire(db, organization_id, event_id)
+            if closed:
+                done += await release_all(db, organization_id, event_id, by=by, reason=f"event_{closed}")
         except Exception as error:
             failed += 1
             log.exception("reaper_failed", event_id=str(event_id), error=type(error).__name__)

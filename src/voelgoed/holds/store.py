@@ -269,14 +269,10 @@ async def void_ticket(call: Caller, *values: object) -> str:
     return said
 
 
-async def list_lapsed_events(conn: Conn, limit: int) -> list[tuple[OrganizationId, UUID]]:
-    rows = await conn.fetch(Q["list_lapsed_events"], limit)
-    return [(OrganizationId(row["organization_id"]), row["event_id"]) for row in rows]
-
-
-async def list_events_to_release(conn: Conn, limit: int) -> list[tuple[OrganizationId, UUID, str]]:
-    rows = await conn.fetch(Q["list_events_to_release"], limit)
-    return [(OrganizationId(row["organization_id"]), row["event_id"], row["status"]) for row in rows]
+async def list_events_to_tidy(conn: Conn, limit: int) -> list[tuple[OrganizationId, UUID, bool, str | None]]:
+    """Which event, whether a hold of it has lapsed, and what it is if nothing of it may be held any more."""
+    rows = await conn.fetch(Q["list_events_to_tidy"], limit)
+    return [(OrganizationId(row[0]), *row[1:]) for row in rows]
 
 
 async def list_standing(conn: Conn, limit: int) -> list[Standing]:
