@@ -24,7 +24,8 @@ from voelgoed.db import Database, check_server
 from voelgoed.errors import StartRefused
 from voelgoed.events.catalogue import Catalogue
 from voelgoed.holds.availability import MB, Availability
-from voelgoed.holds.lane import CONNECTIONS, SETTINGS, Failures, Lanes
+from voelgoed.holds.failures import Failures
+from voelgoed.holds.lane import CONNECTIONS, SETTINGS, Lanes
 from voelgoed.holds.projection import Projection
 from voelgoed.realtime.feed import Feed
 from voelgoed.realtime.maps import Maps

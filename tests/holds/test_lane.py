@@ -28,7 +28,8 @@ from voelgoed.embedded import Embedded
 from voelgoed.errors import Busy, LostRace, OutcomeUnknown
 from voelgoed.events.model import OPERATOR
 from voelgoed.holds import auditing, booking, lane as module, registry, store
-from voelgoed.holds.lane import CONNECTIONS, ITEMS_PER_BATCH, SETTINGS, Failures, Lanes, _Lane, _Waiting
+from voelgoed.holds.failures import Failures
+from voelgoed.holds.lane import CONNECTIONS, ITEMS_PER_BATCH, SETTINGS, Lanes, _Lane, _Waiting
 from voelgoed.holds.model import GRANTED, Ask, Item, Outcome, Verdict
 from voelgoed.ids import OrganizationId, new_id
 from voelgoed.journal.model import Origin
@@ -655,8 +656,8 @@ class LaneMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.loop = asyncio.new_event_loop()
         self.lane = _Lane()
+        self.told: dict[int, object] = {}
         self.asked: list[_Waiting] = []
         self.under_way: list[list[_Waiting]] = []
         self.taken: list[_Waiting] = []
@@ -681,23 +682,23 @@ class LaneMachine(RuleBasedStateMachine):
             items=tuple(items),
             key=key,
         )
-        self.asked.append(_Waiting(ask, self.loop.create_future(), 0.0))
+        self.asked.append(_Waiting(ask, lambda one, said: self.told.update({id(one): said}), 0.0))
         self.lane.queue.append(self.asked[-1])
 
     @precondition(lambda self: self.lane.queue)
     @rule(data=st.data())
     def give_up(self, data: st.DataObject) -> None:
-        data.draw(st.sampled_from(list(self.lane.queue))).answer.cancel()
+        data.draw(st.sampled_from(list(self.lane.queue))).is_done = True
 
     @rule()
     def take(self) -> None:
-        live = [one for one in self.lane.queue if not one.answer.done()]
+        live = [one for one in self.lane.queue if not one.is_done]
         busy, is_at_zones = set(self.lane.claimed), self.lane.is_at_zones
         batch = self.lane.take(1.0, ITEMS_PER_BATCH)
-        assert not any(one.answer.done() for one in batch)
+        assert not any(one.is_done for one in batch)
         assert sum(len(one.ask.items) for one in batch) <= ITEMS_PER_BATCH or len(batch) == 1
         assert batch == [one for one in live if one in batch], "not in the order of arrival"
-        assert [one for one in live if one not in batch] == [one for one in self.lane.queue if not one.answer.done()]
+        assert [one for one in live if one not in batch] == [one for one in self.lane.queue if not one.is_done]
         if live and not live[0].claims & busy and not (live[0].is_by_number and is_at_zones):
             assert batch[:1] == live[:1], "the first in the queue can go, and does not"
         assert len({one.is_by_number for one in batch}) <= 1, "seats and places by number in one batch"
@@ -709,9 +710,9 @@ class LaneMachine(RuleBasedStateMachine):
     @rule()
     def take_too_late(self) -> None:
         """Whoever has waited too long is told so, and is not taken."""
-        waiting = [one for one in self.lane.queue if not one.answer.done()]
+        waiting = [one for one in self.lane.queue if not one.is_done]
         assert self.lane.take(module.DEADLINE_S + 0.1, ITEMS_PER_BATCH) == []
-        assert all(isinstance(one.answer.exception(), Busy) for one in waiting)
+        assert all(isinstance(self.told[id(one)], Busy) for one in waiting)
         assert not self.lane.queue
 
     @precondition(lambda self: self.under_way)
@@ -733,10 +734,6 @@ class LaneMachine(RuleBasedStateMachine):
         limited = [one.ask.user_id for batch in self.under_way for one in batch if not one.ask.is_staff]
         assert len(set(limited)) == len(limited)
         assert len(set(map(id, self.taken))) == len(self.taken), "taken twice"
-
-    def teardown(self) -> None:
-        if hasattr(self, "loop"):
-            self.loop.close()
 
 
 TestLane = LaneMachine.TestCase

@@ -23,7 +23,7 @@ async def test_half_a_request_does_not_hold_up_the_end(
     edge = create_app(services, closing)
     monkeypatch.setattr(server, "log", structlog.wrap_logger(None, wrapper_class=structlog.BoundLogger))
     with structlog.testing.capture_logs() as logs:
-        serving = asyncio.create_task(server.serve(edge.serve, settings, closing, on_ready=ready.set))
+        serving = asyncio.create_task(server.serve(edge.take, settings, closing, on_ready=ready.set))
         await asyncio.wait_for(ready.wait(), 10)
         _, writer = await asyncio.open_connection("127.0.0.1", settings.port)
         writer.write(said)

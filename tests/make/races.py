@@ -24,7 +24,8 @@ from voelgoed.errors import LostRace
 from voelgoed.holds import booking
 from voelgoed.holds.availability import Availability
 from voelgoed.holds.booking import Held
-from voelgoed.holds.lane import CONNECTIONS, SETTINGS, Failures, Lanes
+from voelgoed.holds.failures import Failures
+from voelgoed.holds.lane import CONNECTIONS, SETTINGS, Lanes
 from voelgoed.holds.projection import Projection
 from voelgoed.ids import new_id
 from voelgoed.redis import RedisLink

@@ -126,7 +126,7 @@ assert ALLOWED.keys() == set(Action)  # a new action cannot be forgotten
 
 def may(actor: Actor, action: Action) -> bool:
     """Whether one of the actor's roles allows the action."""
-    return bool(ALLOWED.get(action, frozenset()) & actor.roles)
+    return not ALLOWED.get(action, frozenset()).isdisjoint(actor.roles)
 
 
 def require(actor: Actor, action: Action) -> None:

@@ -17,8 +17,9 @@ from voelgoed.bench import machine
 from voelgoed.bench.ground import BenchRefused, Ground, Sale
 from voelgoed.db import Database, Pool
 from voelgoed.holds.availability import Availability
+from voelgoed.holds.failures import Failures
 from voelgoed.holds.following import Follower
-from voelgoed.holds.lane import CONNECTIONS, SETTINGS, Failures, Lanes
+from voelgoed.holds.lane import CONNECTIONS, SETTINGS, Lanes
 from voelgoed.holds.model import Ask, Item, Outcome, Source
 from voelgoed.holds.projection import Projection
 from voelgoed.ids import OrganizationId, new_id

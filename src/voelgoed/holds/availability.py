@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -225,7 +225,6 @@ class Availability:
                 return None
             if seat_id and (ordinal is None or ordinal >= len(found.names)):
                 return None
-            minutes = round((until - now).total_seconds() / 60)  # whole ones, from when it was given
             zone_id = item.zone_id if ordinal is None else found.zone_id(ordinal)
             assert zone_id is not None
             hold = Hold(
@@ -238,7 +237,7 @@ class Availability:
                 quantity=item.quantity,
                 source=ask.source,
                 cart_token=ask.cart_token,
-                created_at=until - timedelta(minutes=minutes),
+                created_at=found.begun_at(until, now),
                 initial_expires_at=until,
                 expires_at=until,
                 extended_count=0,

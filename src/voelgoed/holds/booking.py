@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -22,7 +22,7 @@ from voelgoed.events.model import Teller
 from voelgoed.events.refusals import EventNotFound
 from voelgoed.holds import refusals, registry, store
 from voelgoed.holds.availability import Availability
-from voelgoed.holds.lane import Lanes
+from voelgoed.holds.lane import Lanes, Said
 from voelgoed.holds.model import GRANTED, Ask, Hold, Item, Outcome, SeatName, SeatStatus, Source, Verdict
 from voelgoed.holds.refusals import (
     EventNotAvailable,
@@ -123,6 +123,47 @@ class SeenSeat:
     version: int
     expires_in_s: int | None
     own_hold_id: UUID | None
+
+
+def reserve_seat(
+    lanes: Lanes,
+    db: Database,
+    call: Call,
+    event_id: UUID,
+    seat_id: UUID,
+    *,
+    source: Source,
+    cart_token: str | None,
+    tell: Callable[[Held | Exception], None],
+) -> None:
+    """Hold a seat for a time. Who asks is told the hold, or why there is none, and never before this returns.
+
+    Most of what a sale asks: so it needs no task of its own, and waits in the lane and nowhere else.
+    """
+    ask = _ask(call, event_id, (Item(new_id(), seat_id=seat_id),), source=source, cart_token=cart_token, once=None)
+    began = time.perf_counter()
+
+    def said(verdicts: Said) -> None:
+        if isinstance(verdicts, Exception):
+            tell(ReservationFailed() if isinstance(verdicts, LostRace) else verdicts)
+            return
+        metrics.observe(metrics.HOLD_SECONDS, time.perf_counter() - began)
+        if verdicts[0].outcome not in GRANTED:
+            tell(_refusal(ask.items, verdicts))
+        elif given := lanes.given(ask, verdicts):
+            tell(Held(hold=given[0][0], name=given[0][1], is_new=True))
+        else:
+            lanes.go_on(read(verdicts))
+
+    async def read(verdicts: Sequence[Verdict]) -> None:
+        try:
+            (held,) = await _held(lanes, db, ask, verdicts)
+        except Exception as failed:  # noqa: BLE001 - told, whatever it is
+            tell(failed)
+        else:
+            tell(held)
+
+    lanes.put(ask, said)
 
 
 async def reserve_seats(
@@ -300,14 +341,35 @@ async def _reserve(
     cart_token: str | None,
     once: Once | None,
 ) -> list[Held]:
-    user_id, origin = _holder(call), call.origin
+    ask = _ask(call, event_id, items, source=source, cart_token=cart_token, once=once)
     began = time.perf_counter()
-    ask = Ask(
+    try:
+        verdicts = await lanes.ask(ask)
+    except LostRace as lost:
+        raise ReservationFailed from lost
+    metrics.observe(metrics.HOLD_SECONDS, time.perf_counter() - began)
+    if not all(verdict.outcome in GRANTED for verdict in verdicts):
+        raise _refusal(items, verdicts)
+    return await _held(lanes, db, ask, verdicts)
+
+
+def _ask(
+    call: Call,
+    event_id: UUID,
+    items: tuple[Item, ...],
+    *,
+    source: Source,
+    cart_token: str | None,
+    once: Once | None,
+) -> Ask:
+    user_id, origin = _holder(call), call.origin
+    role = call.actor.role
+    return Ask(
         organization_id=call.organization_id,
         event_id=event_id,
         user_id=user_id,
-        role=call.actor.role,
-        is_staff=call.actor.role in STAFF,
+        role=role,
+        is_staff=role in STAFF,
         items=items,
         cart_token=cart_token or cart_of(user_id, event_id),
         source=source,
@@ -317,24 +379,6 @@ async def _reserve(
         key=once.key if once else None,
         fingerprint=once.fingerprint if once else None,
     )
-    try:
-        verdicts = await lanes.ask(ask)
-    except LostRace as lost:
-        metrics.hold_asks(ReservationFailed.code).inc()
-        raise ReservationFailed from lost
-    except DomainError as failed:
-        metrics.hold_asks(failed.code).inc()
-        raise
-    except Exception:
-        metrics.hold_asks("error").inc()
-        raise
-    metrics.observe(metrics.HOLD_SECONDS, time.perf_counter() - began)
-    if not all(verdict.outcome in GRANTED for verdict in verdicts):
-        raise _refusal(items, verdicts)
-    try:
-        return await _held(lanes, db, ask, verdicts)
-    except Busy as busy:
-        raise OutcomeUnknown from busy  # the hold stands; only what it looks like could not be read
 
 
 def _refusal(items: Sequence[Item], verdicts: Sequence[Verdict]) -> DomainError:
@@ -360,10 +404,13 @@ def _refusal(items: Sequence[Item], verdicts: Sequence[Verdict]) -> DomainError:
 
 
 async def _held(lanes: Lanes, db: Database, ask: Ask, verdicts: Sequence[Verdict]) -> list[Held]:
-    given = await lanes.given(ask, verdicts)
-    if given is None:
-        with lanes.reading():
-            return await _read_held(db, ask, verdicts)
+    try:
+        given = await lanes.known(ask, verdicts)
+        if given is None:
+            with lanes.reading():
+                return await _read_held(db, ask, verdicts)
+    except Busy as busy:
+        raise OutcomeUnknown from busy  # the hold stands; only what it looks like could not be read
     return [Held(hold=hold, name=name, is_new=True) for hold, name in given]
 
 

@@ -11,7 +11,7 @@ import zlib
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -189,6 +189,7 @@ class HotMap:
         self._print: tuple[int, int] | None = None
         self._ahead_ms = found.now_ms - read_at * 1_000
         self._shown = found.now_ms, datetime.fromtimestamp(found.now_ms / 1_000, UTC)
+        self._begun = self._shown[1], self._shown[1]
         self.map_version = sum(self.versions) + sum(zone.version for zone in self.zones)
         self._count_seats(found.ranges)
 
@@ -227,6 +228,12 @@ class HotMap:
         if not 0 <= shown - self._shown[0] < SHOWN_MS:
             self._shown = shown, datetime.fromtimestamp(shown / 1_000, UTC)
         return self._shown[1]
+
+    def begun_at(self, until: datetime, now: datetime) -> datetime:
+        """When a hold began that was given just now: whole minutes before its end, like all of its batch."""
+        if until != self._begun[0]:
+            self._begun = until, until - timedelta(minutes=round((until - now).total_seconds() / 60))
+        return self._begun[1]
 
     def take_seat(self, change: SeatChange, now: float) -> int | None:
         """Let a seat become what it is; its ordinal when that is news. Known or new, it is confirmed as of then."""

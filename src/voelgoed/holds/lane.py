@@ -11,9 +11,9 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import structlog
@@ -22,12 +22,10 @@ from voelgoed.db import Database
 from voelgoed.errors import Busy, DomainError, LostRace, OutcomeUnknown
 from voelgoed.holds import store
 from voelgoed.holds.availability import Availability
-from voelgoed.holds.model import GRANTED, Ask, Hold, Outcome, SeatName, Verdict
-from voelgoed.holds.refusals import ReservationFailed
+from voelgoed.holds.failures import Failures
+from voelgoed.holds.model import Ask, Hold, Outcome, SeatName, Verdict
 from voelgoed.ids import OrganizationId
 from voelgoed.journal import origins
-from voelgoed.journal.model import Fact
-from voelgoed.journal.recording import record_all
 from voelgoed.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -50,7 +48,6 @@ READ_AT_ONCE: Final = 2
 ROUNDS_MAX: Final = 3
 ROUND_WAIT_S: Final = 0.1
 """Three rounds of this for a seat at which somebody is; then it is theirs."""
-ATTEMPTS_PER_FACT: Final = 100
 RETRY_WAITS_S: Final = (0.01, 0.02, 0.04)
 SETTLE_TRIES: Final = 5
 SETTLE_WAIT_S: Final = 0.2
@@ -70,17 +67,19 @@ REFUSING_FOLLOWERS: Final = frozenset(
 
 Name = tuple[OrganizationId, UUID]
 """Of a lane: whose, and which event. Anybody may ask for any id, so the event alone is not enough."""
+Said = list[Verdict] | Exception
+"""What comes of an ask: what PostgreSQL says to each item of it, or why there is nothing to say."""
 
 
 class _Waiting:
-    """An ask on its way."""
+    """An ask on its way. Whoever asked is told once."""
 
-    __slots__ = ("answer", "ask", "claims", "is_by_number", "is_taken", "rounds", "seat", "since")
+    __slots__ = ("ask", "claims", "is_by_number", "is_done", "is_taken", "rounds", "seat", "since", "tell")
 
-    def __init__(self, ask: Ask, answer: asyncio.Future[list[Verdict]], since: float) -> None:
-        self.ask, self.answer, self.since = ask, answer, since
+    def __init__(self, ask: Ask, tell: Callable[["_Waiting", Said], None], since: float) -> None:
+        self.ask, self.tell, self.since = ask, tell, since
         self.rounds = 0
-        self.is_taken = False
+        self.is_taken = self.is_done = False
         items = ask.items
         self.seat = items[0].seat_id if len(items) == 1 else None
         """The one seat it asks for, if it is one."""
@@ -97,17 +96,14 @@ class _Waiting:
         if not ask.is_staff:
             self.claims.add(ask.user_id)
 
-    def say(self, verdicts: list[Verdict]) -> None:
-        if not self.answer.done():
-            self.answer.set_result(verdicts)
+    def say(self, said: Said) -> None:
+        if not self.is_done:
+            self.is_done = True
+            self.tell(self, said)
 
     def give_up(self) -> None:
         """Too late. Not taken yet: it never will be. Taken: it commits or not, and nobody here can say which."""
-        self.fail(OutcomeUnknown() if self.is_taken else Busy())
-
-    def fail(self, why: BaseException) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(why)
+        self.say(OutcomeUnknown() if self.is_taken else Busy())
 
 
 @dataclass(slots=True, eq=False)
@@ -128,13 +124,14 @@ class _Lane:
         """The next batch: in order, seats or places by number, no claim twice; who waited too long is told so."""
         batch: list[_Waiting] = []
         left: deque[_Waiting] = deque()
+        late: list[_Waiting] = []
         items = 0
         while self.queue:
             one = self.queue.popleft()
-            if one.answer.done():
+            if one.is_done:
                 continue
             if now - one.since > DEADLINE_S:
-                one.fail(Busy())
+                late.append(one)
                 continue
             asked = one.ask.items
             if not self.may_go(one) or (batch and one.is_by_number != batch[0].is_by_number):
@@ -150,6 +147,8 @@ class _Lane:
         self.queue.extendleft(reversed(left))
         if batch and batch[0].is_by_number:
             self.is_at_zones = True
+        for one in late:  # whoever is told may ask again at once
+            one.give_up()
         return batch
 
     def done(self, batch: Sequence[_Waiting]) -> None:
@@ -163,7 +162,7 @@ class _Lane:
 class Lanes:
     """One per process."""
 
-    def __init__(self, db: Database, failures: "Failures", availability: Availability) -> None:
+    def __init__(self, db: Database, failures: Failures, availability: Availability) -> None:
         self._db = db
         self._failures = failures
         self._availability = availability
@@ -179,45 +178,57 @@ class Lanes:
         self._asked_last: Name | None = None
         self._asked_at = self._company_at = float("-inf")
         self._running: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
         self._is_pumping = False
         self._is_closing = False
 
     async def ask(self, ask: Ask) -> list[Verdict]:
-        """Ask, and wait for what PostgreSQL says; what it has said of the seat within a second need not be asked again.
+        """Ask, and wait for what PostgreSQL says."""
+        answer: asyncio.Future[list[Verdict]] = asyncio.get_running_loop().create_future()
 
-        A crowd beyond measure is refused at once.
+        def tell(said: Said) -> None:
+            if answer.done():
+                return
+            if isinstance(said, Exception):
+                answer.set_exception(said)
+            else:
+                answer.set_result(said)
+
+        one = self.put(ask, tell)
+        try:
+            return await answer
+        except asyncio.CancelledError:  # nobody waits for it any more: what is not under way yet never will be
+            if one is not None and not one.is_done:
+                one.is_done = True
+                self._waiting -= 1
+            raise
+
+    def put(self, ask: Ask, tell: Callable[[Said], None]) -> _Waiting | None:
+        """Ask, and be told what PostgreSQL says, never before this returns. A crowd beyond measure is refused here.
+
+        What it has said of the seat within a second need not be asked again.
         """
+        loop = asyncio.get_running_loop()
         if barred := self._availability.refusal(ask):
             self._failures.note(ask, [barred])
-            return [barred]
-        try:
-            verdicts = await self._answer(ask)
-        except OutcomeUnknown:  # it may well have been granted
-            raise
-        except LostRace:
-            self._failures.keep(ask, ReservationFailed.code)
-            raise
-        except Exception as failed:
-            self._failures.keep(ask, failed.code if isinstance(failed, DomainError) else "error")
-            raise
-        self._failures.note(ask, verdicts)
-        return verdicts
-
-    @property
-    def is_crowded(self) -> bool:
-        """Whether so many wait that whoever comes now is better told to come again."""
-        return self._waiting >= CROWD
-
-    async def _answer(self, ask: Ask) -> list[Verdict]:
-        name = _name(ask)
+            loop.call_soon(tell, [barred])
+            return None
+        name = ask.organization_id, ask.event_id
         lane = self._lanes.get(name)
         if self._is_closing or self._waiting >= ASKS_MAX or (lane and len(lane.queue) >= ASKS_PER_LANE_MAX):
             metrics.LANE_SHED.inc()
-            raise Busy
+            busy = Busy()
+            self._failures.note(ask, busy)
+            raise busy
         if lane is None:
             lane = self._lanes[name] = _Lane()
-        loop = asyncio.get_running_loop()
-        one = _Waiting(ask, loop.create_future(), time.monotonic())
+
+        def ended(one: _Waiting, said: Said) -> None:
+            self._waiting -= 1
+            self._failures.note(one.ask, said)
+            tell(said)
+
+        one = _Waiting(ask, ended, time.monotonic())
         if name != self._asked_last:
             if one.since - self._asked_at < COMPANY_S:
                 self._company_at = one.since
@@ -228,14 +239,16 @@ class Lanes:
         if lane.may_go(one):  # otherwise its turn comes when the batch ends that is in its way
             self._ready(name, lane)
         self._watch(loop, one)
-        try:
-            return await one.answer  # whoever is cancelled here cancels the answer, and nothing else
-        finally:
-            self._waiting -= 1
+        return one
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many wait that whoever comes now is better told to come again."""
+        return self._waiting >= CROWD
 
     def _watch(self, loop: asyncio.AbstractEventLoop, one: _Waiting) -> None:
         """Nobody waits for ever: one timer for all who wait, those who were answered need none."""
-        while self._due and self._due[0].answer.done():
+        while self._due and self._due[0].is_done:
             self._due.popleft()
         self._due.append(one)
         if self._late is None:
@@ -243,24 +256,34 @@ class Lanes:
 
     def _give_up(self) -> None:
         now = time.monotonic()
-        while self._due and (self._due[0].answer.done() or now - self._due[0].since >= DEADLINE_S):
+        while self._due and (self._due[0].is_done or now - self._due[0].since >= DEADLINE_S):
             self._due.popleft().give_up()
         self._late = None
         if self._due:
             wait = self._due[0].since + DEADLINE_S - now
             self._late = asyncio.get_running_loop().call_later(wait, self._give_up)
 
-    async def given(self, ask: Ask, verdicts: Sequence[Verdict]) -> list[tuple[Hold, SeatName | None]] | None:
-        """Holds that were just given, as far as they need not be read again.
+    def given(self, ask: Ask, verdicts: Sequence[Verdict]) -> list[tuple[Hold, SeatName | None]] | None:
+        """Holds that were just given, as far as they need not be read again."""
+        return self._availability.given(ask, verdicts)
+
+    async def known(self, ask: Ask, verdicts: Sequence[Verdict]) -> list[tuple[Hold, SeatName | None]] | None:
+        """The same for whoever can wait.
 
         A crowd at an event that this process does not know yet waits for its map; the first few read for themselves.
         """
-        given = self._availability.given(ask, verdicts)
+        given = self.given(ask, verdicts)
         if given is None and self._read_now >= READ_AT_ONCE and all(one.outcome is Outcome.CREATED for one in verdicts):
             with contextlib.suppress(DomainError):  # then it is read like the first ones
                 await self._availability.load(ask.organization_id, ask.event_id)
                 given = self._availability.given(ask, verdicts)
         return given
+
+    def go_on(self, work: Coroutine[Any, Any, None]) -> None:
+        """Bring something to its end for whoever was told only a part of it so far."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -284,6 +307,8 @@ class Lanes:
                 await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
             else:
                 await asyncio.sleep(ROUND_WAIT_S)  # asks that stand aside for a moment come back by themselves
+        if self._beside:
+            await asyncio.wait(self._beside)
 
     def _ready(self, name: Name, lane: _Lane) -> None:
         """Put a lane into the ring if it can go; everybody of this turn of the loop goes together."""
@@ -357,7 +382,7 @@ class Lanes:
             is_away = isinstance(failed, Busy)  # no connection to be had, so nothing was asked
             if not isinstance(failed, LostRace) and (is_away or len(batch) == 1):
                 for one in batch:
-                    one.fail(failed)
+                    one.say(failed)
                 return []
             log.warning("lane_batch_split", asks=len(batch), error=type(failed).__name__)
             for one in batch:
@@ -403,20 +428,20 @@ class Lanes:
     async def _alone(self, lane: _Lane, one: _Waiting) -> None:
         """One ask by itself, tried again while it loses races."""
         for wait in (*RETRY_WAITS_S, None):
-            if one.answer.done():  # nobody waits for it any more, and nothing was done
+            if one.is_done:  # nobody waits for it any more, and nothing was done
                 return
             try:
                 verdicts = await self._reserve([one.ask])
             except LostRace as lost:
                 if wait is None:
-                    one.fail(lost)
+                    one.say(lost)
                     return
                 await asyncio.sleep(wait)
             except OutcomeUnknown as unknown:
                 await self._settle([one], unknown)
                 return
             except Exception as failed:  # noqa: BLE001 - whatever it is, it is this ask's and nobody else's
-                one.fail(failed)
+                one.say(failed)
                 return
             else:
                 self._availability.learn([one.ask], verdicts)
@@ -441,7 +466,7 @@ class Lanes:
 
         def back() -> None:
             self._aside -= 1
-            name = _name(one.ask)
+            name = one.ask.organization_id, one.ask.event_id
             here = self._lanes.setdefault(name, lane)
             here.queue.appendleft(one)
             self._ready(name, here)
@@ -471,11 +496,7 @@ class Lanes:
                     ]
                 )
             else:
-                one.fail(unknown)
-
-
-def _name(ask: Ask) -> Name:
-    return ask.organization_id, ask.event_id
+                one.say(unknown)
 
 
 def _log_created(asks: Sequence[Ask], verdicts: Sequence[Sequence[Verdict]]) -> None:
@@ -512,79 +533,8 @@ def _refuse_followers(queue: Iterable[_Waiting], told: Iterable[tuple[_Waiting, 
             known[first.seat] = held, said[0].holder or first.ask.user_id
     if not known:
         return
-    for one in queue:
+    for one in tuple(queue):  # whoever is told may ask again at once
         verdict, owner = known.get(one.seat, (None, None)) if one.seat else (None, None)
         # What was asked with a key may have been answered before: only PostgreSQL knows.
         if verdict and one.ask.user_id != owner and one.ask.key is None:
             one.say([verdict])
-
-
-class Failures:
-    """Asks that were refused, for the journal: gathered, and written together a few times a second."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
-        self._kept: list[tuple[Ask, str]] = []
-        self._dropped = 0
-
-    def note(self, ask: Ask, verdicts: Sequence[Verdict]) -> None:
-        """Count an ask by what was said to it, and remember it when that was a refusal."""
-        refused = next((verdict.outcome for verdict in verdicts if verdict.outcome not in GRANTED), None)
-        metrics.count(metrics.hold_asks(refused or verdicts[0].outcome))
-        if refused is not None:
-            self.keep(ask, refused)
-
-    def keep(self, ask: Ask, reason: str) -> None:
-        """Remember an ask that came to nothing; beyond measure only that there were more."""
-        if len(self._kept) < ASKS_MAX:
-            self._kept.append((ask, reason))
-        else:
-            self._dropped += 1
-
-    async def flush(self) -> None:
-        """Write down what was refused: a fact for each event, with who asked for what and why not.
-
-        What fails at one event does not keep the others; it is put back, and the next flush comes soon. When nobody
-        knows whether it was written, it may come to be told twice: its requests have ids, so a reader can tell.
-        """
-        kept, self._kept = self._kept, []
-        dropped, self._dropped = self._dropped, 0
-        if dropped:
-            log.warning("reserve_failures_not_kept", count=dropped)
-        by_event: dict[Name, list[tuple[Ask, str]]] = {}
-        for ask, reason in kept:
-            by_event.setdefault(_name(ask), []).append((ask, reason))
-        for (organization_id, event_id), refused in by_event.items():
-            try:
-                async with self._db.transaction(organization_id) as conn:
-                    await record_all(conn, _facts(organization_id, event_id, refused))
-            except (Busy, OutcomeUnknown) as failed:
-                self._kept = (refused + self._kept)[:ASKS_MAX]
-                error = type(failed).__name__
-                log.warning("reserve_failures_put_off", event_id=str(event_id), count=len(refused), error=error)
-            except Exception as failed:  # whatever it is would be the same next time
-                error = type(failed).__name__
-                log.exception("reserve_failures_lost", event_id=str(event_id), count=len(refused), error=error)
-
-
-def _facts(organization_id: OrganizationId, event_id: UUID, refused: Sequence[tuple[Ask, str]]) -> list[Fact]:
-    return [
-        Fact(
-            kind="seat_reserve_failed",
-            organization_id=organization_id,
-            event_id=event_id,
-            data={"count": len(some), "attempts": [_told(ask, reason) for ask, reason in some]},
-        )
-        for some in (refused[first : first + ATTEMPTS_PER_FACT] for first in range(0, len(refused), ATTEMPTS_PER_FACT))
-    ]
-
-
-def _told(ask: Ask, reason: str) -> dict[str, object]:
-    seats = [str(item.seat_id) for item in ask.items if item.seat_id]
-    zones = [str(item.zone_id) for item in ask.items if item.zone_id]
-    return {
-        "user_id": str(ask.user_id),
-        "request_id": str(ask.request_id),
-        "reason": reason,
-        **({"seat_ids": seats} if seats else {"zone_ids": zones}),
-    }

@@ -85,7 +85,13 @@ def all_routes() -> Iterator[Route]:
         for method in route.methods or ():
             yield Route(method=method, template=route.path, rule=rule)
     for hot in HOT:
-        yield Route(method=hot.method, template=hot.path, rule=RULES[hot.endpoint], hot=hot.endpoint)
+        yield Route(
+            method=hot.method,
+            template=hot.path,
+            rule=RULES[hot.endpoint],
+            hot=hot.endpoint,
+            is_prompt=hot.is_prompt,
+        )
 
 
 async def _refuse(request: Request, raised: Exception) -> Response:

@@ -7,7 +7,7 @@ refuses exactly as a declared one does, and nothing is read or validated for som
 import asyncio
 import hmac
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive
 
 from voelgoed.accounts import tokens
-from voelgoed.accounts.model import ANONYMOUS, Call
+from voelgoed.accounts.model import ANONYMOUS, Actor, Call
 from voelgoed.accounts.permissions import Action, require
 from voelgoed.errors import Busy, DomainError
 from voelgoed.http import problems
@@ -102,28 +102,70 @@ class Edge:
     def close(self) -> None:
         self._on_close()
 
-    async def serve(self, exchange: Exchange) -> None:
-        """Answer a request, whatever becomes of it."""
+    def take(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+        """Begin to answer a request: what is left to do for that, or nothing when the answer will come by itself.
+
+        Most of what a sale asks waits in one place only, of somebody who is known: that needs no task.
+        """
         answer = Answer(exchange, self._always, self._cors(exchange))
+        if self._services.lanes.is_crowded and exchange.method == "POST" and exchange.path.endswith(RESERVING):
+            self._count_in_flight(1)
+            metrics.LANE_SHED.inc()  # before anybody is looked up: to refuse must cost less than to serve
+            asyncio.get_running_loop().call_soon(self._finish, answer, Busy())
+            return None
+        # A HEAD is answered as its GET is, without the body.
+        found = self._routes.find("GET" if answer.method == "HEAD" else answer.method, exchange.path)
+        if isinstance(found, Match) and found.route.is_prompt and self._begin(exchange, found, answer):
+            return None
+        return self._serve(exchange, found, answer)
+
+    def _begin(self, exchange: Exchange, found: Match, answer: "Answer") -> bool:
+        """Begin with what needs no task, and ends in `_finish` whatever becomes of it; whether that can be."""
+        token, is_cookie = _credential(exchange.headers, self._cookie)
+        actor = self._services.sessions.recall(token) if token else ANONYMOUS
+        if actor is None or not exchange.is_complete or b"upgrade" in exchange.headers:
+            return False
+
+        def tell(said: Whole | Exception) -> None:
+            self._finish(answer, said)
+
         self._count_in_flight(1)
-        logs.follow(answer.request_id)
+        route = found.route
+        answer.template = route.template
         try:
-            if self._services.lanes.is_crowded and exchange.method == "POST" and exchange.path.endswith(RESERVING):
-                metrics.LANE_SHED.inc()
-                raise Busy  # noqa: TRY301 - before anybody is looked up: to refuse must cost less than to serve
-            await self._serve(exchange, answer)
-        except DomainError as refused:
-            answer.refuse(problems.of_domain(refused))
-        except msgspec.MsgspecError as wrong:
-            answer.refuse(problems.of_decoding(wrong))
-        except ClientGone:
-            pass
+            csrf = self._check(exchange, route.rule, actor, token, is_cookie=is_cookie)
+            body = _limited(exchange.whole_body() or b"", route.rule)
+            context = self._context(exchange, found, answer, actor, token, csrf, body)
+            assert route.hot is not None, "a prompt route is a hot one"
+            route.hot(context, tell)
+        except Exception as failed:  # noqa: BLE001 - told, whatever it is
+            asyncio.get_running_loop().call_soon(tell, failed)
+        return True
+
+    def _finish(self, answer: "Answer", said: "Whole | Exception | None") -> None:
+        """Say what came of a request, and count it."""
+        try:
+            if isinstance(said, Whole):
+                answer.send_whole(said)
+            elif said is not None and not isinstance(said, ClientGone):
+                answer.refuse(_problem_of(said, answer))
         except Exception:
-            log.exception("request_failed", method=answer.method, route=answer.template)
-            answer.refuse(problems.of_crash(answer.method))
+            log.exception("answer_failed", route=answer.template, request_id=str(answer.request_id))
         finally:
             self._count_in_flight(-1)
-            answer.observe()
+            answer.end()
+
+    async def _serve(self, exchange: Exchange, found: Match | frozenset[str] | None, answer: "Answer") -> None:
+        """Answer a request, whatever becomes of it."""
+        self._count_in_flight(1)
+        logs.follow(answer.request_id)
+        said: Whole | Exception | None = None
+        try:
+            said = await self._said(exchange, found, answer)
+        except Exception as failed:  # noqa: BLE001 - told, whatever it is
+            said = failed
+        finally:
+            self._finish(answer, said)
 
     def _count_in_flight(self, change: int) -> None:
         """Count a request; the metric follows a few times a second, and when nobody is left."""
@@ -133,54 +175,72 @@ class Edge:
             self._gauge_at = now + GAUGE_EVERY_S
             metrics.HTTP_IN_FLIGHT.set(self.in_flight_count)
 
-    async def _serve(self, exchange: Exchange, answer: "Answer") -> None:
-        """Find the route, let it answer, or say why not."""
+    async def _said(self, exchange: Exchange, found: Match | frozenset[str] | None, answer: "Answer") -> "Whole | None":
+        """What there is to say, as far as it is not said by the way: by the route, or why there is none."""
         path = exchange.path
         if answer.is_preflight():
             answer.send_preflight()
-            return
-        # A HEAD is answered as its GET is, without the body.
-        found = self._routes.find("GET" if answer.method == "HEAD" else answer.method, path)
-        if found is None:
-            if path == "/api" or path.startswith("/api/"):
-                raise problems.AddressUnknown
-            await self._pages(exchange.scope(), exchange.receive, answer.pass_on)
-            return
-        if not isinstance(found, Match):
+        elif isinstance(found, Match):
+            return await self._routed(exchange, found, answer)
+        elif found is not None:
             answer.refuse(problems.wrong_method(found | ({"HEAD"} if "GET" in found else set())))
-            return
-        answer.template = found.route.template
+        elif path == "/api" or path.startswith("/api/"):
+            raise problems.AddressUnknown
+        else:
+            await self._pages(exchange.scope(), exchange.receive, answer.pass_on)
+        return None
+
+    async def _routed(self, exchange: Exchange, found: Match, answer: "Answer") -> "Whole | None":
+        route = found.route
+        answer.template = route.template
         context = await self._admit(exchange, found, answer)
-        if answer.method == "HEAD" and found.route.rule.is_stream:  # it would never end, and send nothing
-            answer.send_whole(Whole(200, b"", (EVENT_STREAM,)))
-            return
-        if found.route.hot:
-            said = await found.route.hot(context)
-            if isinstance(said, Stream):
-                await said.run(exchange, answer.begin_stream)
-            else:
-                answer.send_whole(said)
-            return
-        scope = exchange.scope()
-        scope[SCOPE_KEY] = context
-        if answer.method == "HEAD":
-            scope["method"] = "GET"
-        await self._declared(scope, _replay(context.body, exchange.receive), answer.pass_on)
+        if answer.method == "HEAD" and route.rule.is_stream:  # it would never end, and send nothing
+            return Whole(200, b"", (EVENT_STREAM,))
+        if route.hot is None:
+            scope = exchange.scope()
+            scope[SCOPE_KEY] = context
+            if answer.method == "HEAD":
+                scope["method"] = "GET"
+            await self._declared(scope, _replay(context.body, exchange.receive), answer.pass_on)
+            return None
+        said: Whole | Stream = await (_told(route.hot, context) if route.is_prompt else route.hot(context))
+        if isinstance(said, Whole):
+            return said
+        await said.run(exchange, answer.begin_stream)
+        return None
 
     async def _admit(self, exchange: Exchange, found: Match, answer: "Answer") -> Context:
         """Who asks, may they, and is the request all there: in this order."""
-        headers = exchange.headers
         rule = found.route.rule
-        token, is_cookie = _credential(headers, self._cookie)
+        token, is_cookie = _credential(exchange.headers, self._cookie)
         actor = (await self._services.sessions.find(token) if token else None) or ANONYMOUS
         if actor is not ANONYMOUS:
             logs.follow(answer.request_id, actor.organization_id, actor.id)
+        csrf = self._check(exchange, rule, actor, token, is_cookie=is_cookie)
+        body = b"" if answer.method in SAFE_METHODS else await self._body(exchange, rule)
+        return self._context(exchange, found, answer, actor, token, csrf, body)
+
+    def _check(self, exchange: Exchange, rule: Rule, actor: Actor, token: str | None, *, is_cookie: bool) -> str | None:
+        """Whether they may, and whether it was their own page that asked: what such a page must show."""
         require(actor, rule.action)
         csrf = tokens.csrf_token(token) if token and is_cookie and actor is not ANONYMOUS else None
-        if csrf and answer.method not in SAFE_METHODS and rule.action is not Action.SIGN_IN:
-            shown = headers.get(b"x-csrf-token", b"")
+        if csrf and exchange.method not in SAFE_METHODS and rule.action is not Action.SIGN_IN:
+            shown = exchange.headers.get(b"x-csrf-token", b"")
             if not hmac.compare_digest(shown, csrf.encode()):
                 raise CsrfFailed
+        return csrf
+
+    def _context(
+        self,
+        exchange: Exchange,
+        found: Match,
+        answer: "Answer",
+        actor: Actor,
+        token: str | None,
+        csrf: str | None,
+        body: bytes,
+    ) -> Context:
+        headers = exchange.headers
         return Context(
             services=self._services,
             call=Call(
@@ -192,7 +252,7 @@ class Edge:
             token=token,
             csrf_token=csrf,
             parameters=found.parameters,
-            body=b"" if answer.method in SAFE_METHODS else await self._body(exchange, rule),
+            body=body,
             headers=headers,
         )
 
@@ -200,9 +260,7 @@ class Edge:
         """The whole body; given up when the process closes first."""
         here = exchange.whole_body()
         if here is not None:
-            if len(here) > rule.body_bytes_max:
-                raise BodyTooLarge(bytes_max=rule.body_bytes_max)
-            return here
+            return _limited(here, rule)
         task = asyncio.current_task()
         assert task is not None
         self._reading.add(task)
@@ -271,7 +329,7 @@ class Answer:
         if self._status is not None:
             return
         if problem.status in (401, 403):
-            log.info("request_refused", route=self.template, code=problem.code)
+            log.info("request_refused", route=self.template, code=problem.code, request_id=str(self.request_id))
         if problem.is_last:
             self._exchange.keep_alive = False
         headers = [(name.encode(), value.encode()) for name, value in problem.headers.items()]
@@ -292,8 +350,10 @@ class Answer:
         is_listed = len(self._cors) > 1
         self._exchange.answer(204, _lines(allowed if is_listed else ()) + self._added(()), b"")
 
-    def observe(self) -> None:
-        """Count it. Who left without an answer counts as 499, as proxies do."""
+    def end(self) -> None:
+        """Cut off what was not brought to its end, and count it. Who left without an answer counts as 499."""
+        if not self._exchange.is_done:
+            self._exchange.cut_off()
         metrics.observe_http(
             method=self.method,
             route=self.template,
@@ -337,6 +397,37 @@ class Stream(msgspec.Struct, frozen=True):
     """What a hot route answers that goes on: run with the exchange, and with what begins the answer."""
 
     run: Callable[[Exchange, Callable[[], None]], Awaitable[None]]
+
+
+Tell = Callable[[Whole | Exception], None]
+"""How a route that has no task says what came of it: an answer, or why there is none."""
+
+
+async def _told(begin: Callable[[Context, Tell], None], context: Context) -> Whole:
+    """What a route says that has no task, for one that has."""
+    told: asyncio.Future[Whole | Exception] = asyncio.get_running_loop().create_future()
+    begin(context, told.set_result)
+    said = await told
+    if isinstance(said, Exception):
+        raise said
+    return said
+
+
+def _problem_of(failed: Exception, answer: Answer) -> Problem:
+    """What is said of a failure to whoever asked."""
+    if isinstance(failed, DomainError):
+        return problems.of_domain(failed)
+    if isinstance(failed, msgspec.MsgspecError):
+        return problems.of_decoding(failed)
+    request_id = str(answer.request_id)
+    log.error("request_failed", method=answer.method, route=answer.template, request_id=request_id, exc_info=failed)
+    return problems.of_crash(answer.method)
+
+
+def _limited(body: bytes, rule: Rule) -> bytes:
+    if len(body) > rule.body_bytes_max:
+        raise BodyTooLarge(bytes_max=rule.body_bytes_max)
+    return body
 
 
 def _lines(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:

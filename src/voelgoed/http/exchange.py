@@ -2,7 +2,7 @@
 
 import asyncio
 import http
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote_to_bytes
 
@@ -20,7 +20,8 @@ NO_BODY: Final = frozenset({204, 304})
 DISCONNECTED: Final[Message] = {"type": "http.disconnect"}
 ASGI: Final = {"version": "3.0", "spec_version": "2.3"}  # from 2.4 on, who streams waits for `send` to raise
 
-Handler = Callable[["Exchange"], Awaitable[None]]
+Handler = Callable[["Exchange"], Coroutine[Any, Any, None] | None]
+"""Says what is left to do for an answer. Or nothing: then it answers by itself, but not before it has returned."""
 Pairs = Sequence[tuple[bytes, bytes]]
 
 

@@ -56,6 +56,7 @@ class Route:
     template: str
     rule: Rule
     hot: Callable[..., Any] | None = None
+    is_prompt: bool = False
 
 
 class Match(NamedTuple):
@@ -68,11 +69,12 @@ class Match(NamedTuple):
 class _Node:
     """A part of paths: what may follow it, fixed or open, and the routes that end here."""
 
-    __slots__ = ("fixed", "methods", "names", "open")
+    __slots__ = ("fixed", "methods", "names", "only", "open")
 
     def __init__(self) -> None:
         self.fixed: dict[str, _Node] = {}
         self.open: list[tuple[str, _Node]] = []
+        self.only: _Node | None = None  # what is open, when that is one thing and the whole of a part
         self.methods: dict[str, Route] = {}
         self.names: tuple[str, ...] = ()
 
@@ -95,6 +97,7 @@ class RouteTable:
                         known = _Node()
                         node.open.append((fixed, known))
                         node.open.sort(key=lambda one: -len(one[0]))  # what says more is tried first
+                        node.only = known if node.open == [("", known)] else None
                     node = known
                 else:
                     node = node.fixed.setdefault(part, _Node())
@@ -111,24 +114,24 @@ class RouteTable:
             return None
         node, values = found
         route = node.methods.get(method)
-        return Match(route, dict(zip(node.names, values, strict=True))) if route else frozenset(node.methods)
+        return Match(route, dict(zip(node.names, values))) if route else frozenset(node.methods)  # noqa: B905 - as many
 
 
-def _straight(node: _Node, parts: Sequence[str]) -> tuple[_Node, tuple[str, ...]] | None:
+def _straight(node: _Node, parts: Sequence[str]) -> tuple[_Node, Sequence[str]] | None:
     """Where a path leads at first sight, which is nearly always right: without a look back."""
-    values: tuple[str, ...] = ()
+    values: list[str] = []
     for part in parts:
         following = node.fixed.get(part)
         if following is None:
-            if len(node.open) != 1 or node.open[0][0] or not part:
+            following = node.only
+            if following is None or not part:
                 return None
-            following = node.open[0][1]
-            values = (*values, part)
+            values.append(part)
         node = following
     return (node, values) if node.methods else None
 
 
-def _walk(node: _Node, parts: Sequence[str], at: int, values: tuple[str, ...]) -> tuple[_Node, tuple[str, ...]] | None:
+def _walk(node: _Node, parts: Sequence[str], at: int, values: tuple[str, ...]) -> tuple[_Node, Sequence[str]] | None:
     """Where a path leads, and what its open parts are; a way that leads nowhere is given up for the next."""
     if at == len(parts):
         return (node, values) if node.methods else None

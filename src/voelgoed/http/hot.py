@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from voelgoed.http.context import KEY_CHARS_MAX, Context
-from voelgoed.http.edge import Stream, Whole
+from voelgoed.http.edge import Stream, Tell, Whole
 from voelgoed.http.routes import auth, holds, places
 from voelgoed.http.routes.auth import GuestAsk, SessionView
 from voelgoed.http.routes.holds import HoldsAsk, HoldView, PlacesAsk, ReserveAsk
@@ -22,7 +22,7 @@ class HotRoute:
 
     method: str
     path: str
-    endpoint: Callable[[Context], Awaitable[Whole | Stream]]
+    endpoint: Callable[[Context], Awaitable[Whole | Stream]] | Callable[[Context, Tell], None]
     tag: str
     status: int
     asks: type | None
@@ -31,6 +31,7 @@ class HotRoute:
     also: tuple[int, ...] = ()
     is_body_optional: bool = False
     is_stream: bool = False
+    is_prompt: bool = False  # begins at once and tells later, without a task of its own
 
 
 KEY_HEADER: Mapping[str, Mapping[str, object]] = {
@@ -57,6 +58,7 @@ HOT = (
         answers=Data[HoldView],
         also=(200,),
         is_body_optional=True,
+        is_prompt=True,
     ),
     HotRoute(
         method="POST",

@@ -47,7 +47,7 @@ async def run(settings: Settings) -> None:
         edge = create_app(services, closing, Control.from_environment())
         spare_the_collector()
         try:
-            await serve(edge.serve, settings, closing, on_ready=lifeline.say_ready, on_closing=edge.stop_reading)
+            await serve(edge.take, settings, closing, on_ready=lifeline.say_ready, on_closing=edge.stop_reading)
         finally:
             closing.set()
             edge.close()

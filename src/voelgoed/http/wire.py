@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import deque
 from email.utils import formatdate
+from functools import partial
 from typing import Final, cast
 
 import httptools
@@ -181,11 +182,15 @@ class Line(asyncio.Protocol):
 
     def on_url(self, url: bytes) -> None:
         self._target += url
-        self._measure(len(url))
+        self._head_bytes += len(url)
+        if self._head_bytes > HEAD_BYTES_MAX:
+            raise HeadTooLarge
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._pairs.append((name.lower(), value))
-        self._measure(len(name) + len(value) + 4)
+        self._head_bytes += len(name) + len(value) + 4
+        if self._head_bytes > HEAD_BYTES_MAX:
+            raise HeadTooLarge
 
     def on_headers_complete(self) -> None:
         self._exchange = Exchange(
@@ -215,11 +220,6 @@ class Line(asyncio.Protocol):
         exchange.complete(keep_alive=self._parser.should_keep_alive())
         self._offer(exchange)
 
-    def _measure(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > HEAD_BYTES_MAX:
-            raise HeadTooLarge
-
     def _hold_back(self) -> None:
         if not self._is_held_back and self.transport is not None:
             self._is_held_back = True
@@ -242,7 +242,10 @@ class Line(asyncio.Protocol):
     def _hand_on(self, exchange: Exchange) -> None:
         self._current = exchange
         self.house.began()
-        self._task = asyncio.get_running_loop().create_task(self.house.handle(exchange))
+        rest = self.house.handler(exchange)
+        self._task = asyncio.get_running_loop().create_task(rest) if rest is not None else None
+        if self._task is not None:
+            self._task.add_done_callback(partial(self.house.done, exchange))
 
     def answered(self, exchange: Exchange) -> None:
         """An answer is out: the next, or silence, or the end."""
@@ -354,7 +357,7 @@ class House:
     """A listening socket and its lines."""
 
     def __init__(self, handler: Handler) -> None:
-        self._handler = handler
+        self.handler = handler
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.lines: set[Line] = set()
@@ -400,17 +403,13 @@ class House:
         if not self._under_way:
             self.quiet.set()
 
-    async def handle(self, exchange: Exchange) -> None:
-        """Let it be answered. What begins and is not brought to its end can only be cut off."""
-        try:
-            await self._handler(exchange)
-        except ClientGone:
-            pass
-        except Exception:
-            log.exception("exchange_failed", method=exchange.method)
-        finally:
-            if not exchange.is_done:
-                exchange.cut_off()
+    def done(self, exchange: Exchange, task: asyncio.Task[None]) -> None:
+        """What began and was not brought to its end can only be cut off."""
+        failed = None if task.cancelled() else task.exception()
+        if failed is not None and not isinstance(failed, ClientGone):
+            log.error("exchange_failed", method=exchange.method, exc_info=failed)
+        if not exchange.is_done:
+            exchange.cut_off()
 
     def stop(self) -> None:
         """Take no more requests; lines on which nothing is asked are closed, the others when they are answered."""

@@ -1,7 +1,7 @@
 """Holding places: the hot routes of a sale, and those around them."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
@@ -36,7 +36,7 @@ from voelgoed.holds.refusals import (
     ZoneNotFound,
 )
 from voelgoed.http.context import KEY_CHARS_MAX, Caller, Context
-from voelgoed.http.edge import Whole
+from voelgoed.http.edge import Tell, Whole
 from voelgoed.http.guard import guarded
 from voelgoed.http.problems import RequestInvalid
 from voelgoed.http.shapes import LIMIT, Body, Cursor, Data, Limit, Listed, ReasonText, View
@@ -166,25 +166,26 @@ class BlockedSeat(View):
     outcome: str
 
 
+WITHOUT_WORDS: Final = ReserveAsk()
 _decode_reserve = msgspec.json.Decoder(ReserveAsk)
 _decode_holds = msgspec.json.Decoder(HoldsAsk)
 _decode_places = msgspec.json.Decoder(PlacesAsk)
 
 
 @guarded(Action.RESERVE, *RESERVE_ERRORS, *SEAT_ERRORS)
-async def reserve_seat(context: Context) -> Whole:
+def reserve_seat(context: Context, tell: Tell) -> None:
     """Hold a seat for a time. Who holds it already gets the same hold again, and no more time."""
-    ask = _decode_reserve.decode(context.body) if context.body else ReserveAsk()
-    held = await booking.reserve_seats(
+    ask = _decode_reserve.decode(context.body) if context.body else WITHOUT_WORDS
+    booking.reserve_seat(
         context.services.lanes,
         context.services.db,
         context.call,
         _uuid(context, "event_id"),
-        [_uuid(context, "seat_id")],
+        _uuid(context, "seat_id"),
         source=ask.source,
         cart_token=ask.cart_token,
+        tell=lambda held: tell(_said(held)),
     )
-    return _answer(held[0].is_new, told(held[0]))
 
 
 @guarded(Action.RESERVE, *RESERVE_ERRORS, *SEAT_ERRORS, SeatsRefused, IdempotencyKeyReused)
@@ -319,8 +320,8 @@ async def _set_blocked(
 def told(held: Held) -> dict[str, object]:
     """A hold as its owner is told of it."""
     hold, name = held.hold, held.name
-    left = booking.seconds_left(hold.expires_at, hold.now)
-    minutes = round((hold.initial_expires_at - hold.created_at).total_seconds() / 60)
+    is_active = hold.is_active
+    minutes = round((hold.initial_expires_at - hold.created_at).total_seconds() / 60) if held.is_new else 0
     return {
         "hold_id": hold.id,
         "event_id": hold.event_id,
@@ -330,14 +331,24 @@ def told(held: Held) -> dict[str, object]:
         "row": name.row if name else None,
         "seat_number": name.seat_number if name else None,
         "quantity": hold.quantity,
-        "status": "held" if hold.is_active else _ended(hold),
+        "status": "held" if is_active else _ended(hold),
         "held_until": hold.expires_at,
         "held_until_unix": int(hold.expires_at.timestamp()),
-        "expires_in_seconds": left,
-        "can_extend": hold.is_active and hold.extended_count == 0,
+        "expires_in_seconds": booking.seconds_left(hold.expires_at, hold.now),
+        "can_extend": is_active and hold.extended_count == 0,
         "cart_token": hold.cart_token,
         "message": f"Held for {minutes} minutes." if held.is_new else "You hold this already.",
     }
+
+
+def _said(held: Held | Exception) -> Whole | Exception:
+    """What comes of an ask for one seat, as it is sent; whoever tells it has others to tell, and must not fail."""
+    if isinstance(held, Exception):
+        return held
+    try:
+        return _answer(held.is_new, told(held))
+    except Exception as failed:  # noqa: BLE001 - told, whatever it is
+        return failed
 
 
 def _ended(hold: Hold) -> str:
