@@ -26,7 +26,7 @@ from voelgoed.db import Connection, Database
 from voelgoed.errors import Busy, DomainError, LostRace, OutcomeUnknown
 from voelgoed.events import lifecycle
 from voelgoed.events.model import CLOCK, OPERATOR, NewDate, Order, Verb
-from voelgoed.holds import auditing, booking, lane, registry, store, usecases
+from voelgoed.holds import auditing, booking, failures, registry, store, usecases
 from voelgoed.holds.refusals import SeatingInUse
 from voelgoed.http import server
 from voelgoed.ids import new_id
@@ -643,7 +643,7 @@ async def test_a_refusal_that_could_not_be_written_is_written_next_time(
         raise Busy
 
     with monkeypatch.context() as away:
-        away.setattr(lane, "record_all", busy)
+        away.setattr(failures, "record_all", busy)
         await services.failures.flush()
     assert await facts_of(sale.db, sale.event, "seat_reserve_failed") == []
     for _ in range(2):
@@ -672,7 +672,7 @@ async def test_what_fails_at_one_event_keeps_no_other_off_the_record(
         await record_all(conn, facts)
 
     with monkeypatch.context() as away:
-        away.setattr(lane, "record_all", fail_at_first)
+        away.setattr(failures, "record_all", fail_at_first)
         await services.failures.flush()
     assert await counts() == [0, 1, 1]
     await services.failures.flush()
