@@ -13,6 +13,7 @@ from voelgoed.accounts import signing, store, tokens
 from voelgoed.accounts.attempts import RateLimited
 from voelgoed.accounts.model import ANONYMOUS, Call, Role
 from voelgoed.db import Connection, Database
+from voelgoed.holds import handover
 from voelgoed.ids import new_id
 from voelgoed.wiring import Services
 
@@ -140,8 +141,13 @@ async def test_wrong_and_unknown_take_the_same_time(services: Services, db: Data
             services.door.attempts.guesses._blocked.pop(tried, None)
             started = time.perf_counter()
             with pytest.raises((signing.CredentialsWrong, RateLimited)):
-                await signing.login(
-                    services.door, call, organization=place.slug, email=tried, password="wrong password"
+                await handover.sign_in(
+                    services.door,
+                    services.lanes,
+                    call,
+                    organization=place.slug,
+                    email=tried,
+                    password="wrong password",
                 )
             times[who].append(time.perf_counter() - started)
     known, unknown = statistics.median(times["known"]), statistics.median(times["unknown"])
@@ -419,7 +425,9 @@ async def test_a_sign_in_overtaken_by_a_new_password_fails(services: Services, d
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(services.door.passwords, "verify", overtaken)
         with pytest.raises(signing.CredentialsWrong):
-            await signing.login(services.door, call, organization=place.slug, email=email, password=PASSWORD)
+            await handover.sign_in(
+                services.door, services.lanes, call, organization=place.slug, email=email, password=PASSWORD
+            )
 
 
 async def test_mail_is_not_a_weapon(site: Site, db: Database) -> None:
