@@ -1,6 +1,5 @@
 """A guest signs in while they buy: what they hold stays theirs, and where it cannot they are told."""
 
-import os
 import re
 
 import pytest
@@ -112,17 +111,14 @@ async def test_what_the_account_may_not_hold_is_told(
     await expect(basket(page)).to_contain_text("2 places held for you")
     if viewport == SMALL_PHONE:
         await basket(page).get_by_role("button", name="Show all").click()
-    await _picture(page, "guest", viewport)
     await basket(page).get_by_role("link", name="Sign in", exact=True).click()
     await expect(page.get_by_text("What you hold as a guest stays yours.")).to_be_visible()
-    await _picture(page, "door", viewport)
     assert await visit.violations() == []
     await sign_in(page, person)
 
     told = page.get_by_role("status").filter(has_text="Of the places you held as a guest you keep 1; 1 went back")
     await expect(told).to_be_visible()
     await expect(basket(page)).to_contain_text("3 places held for you")
-    await _picture(page, "told", viewport)
     assert await visit.violations() == []
     # The notice takes its room from the map: what is held stays within the window.
     assert await page.evaluate("document.documentElement.scrollWidth") == viewport["width"]
@@ -175,8 +171,3 @@ async def test_who_cannot_take_it_along_is_told_and_has_it_still(
     await page.get_by_role("button", name="Sign in", exact=True).click()
     await expect(basket(page)).to_contain_text("1 place held for you")
     assert [(row["id"], row["user_id"]) for row in await rows(sale)] == [(before["id"], person.user_id)]
-
-
-async def _picture(page: Page, name: str, viewport: ViewportSize) -> None:
-    if folder := os.environ.get("PICTURES_A"):
-        await page.screenshot(path=f"{folder}/{name}-{viewport['width']}.png")

@@ -843,13 +843,14 @@ class Arena:
         )
 
     async def hand_over(self, target: Target) -> object:
-        process = self.any_process
-        about = {"role": "customer", "is_staff": False, "by": OPERATOR}
+        process, guest_id = self.any_process, _user(target.owner)
 
         async def work() -> object:
             try:
                 async with process.db.transaction(self.place.id) as conn:
-                    return await registry.hand_over(conn, self.place.id, _user(target.owner), target.heir, **about)
+                    return await registry.hand_over(
+                        conn, self.place.id, guest_id, target.heir, role="customer", is_staff=False, by=OPERATOR
+                    )
             except LostRace as lost:
                 process.lost.append(type(lost.__cause__ or lost))
                 raise

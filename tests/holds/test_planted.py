@@ -104,8 +104,10 @@ class World:
         """What somebody holds becomes another's, if they are a guest; what is said of each hold."""
         async with self.db.transaction(self.place.id) as conn:
             await conn.execute("insert into users (id, name, is_guest) values ($1, 'G', $2)", user_id, is_guest)
-            about = {"role": "customer", "is_staff": False, "by": OPERATOR}
-            return [one.verdict for one in await registry.hand_over(conn, self.place.id, user_id, to, **about)]
+            handed = await registry.hand_over(
+                conn, self.place.id, user_id, to, role="customer", is_staff=False, by=OPERATOR
+            )
+        return [one.verdict for one in handed]
 
     async def status(self, hold_id: UUID) -> str | None:
         async with self.db.system_transaction() as conn:
