@@ -88,6 +88,9 @@ async def test_who_signs_in_keeps_the_basket(guest: Guest, sale: Sale, person: P
     assert {row["user_id"] for row in await rows(sale)} == {person.user_id}
 
     # On the map the seat is their own: a tap gives it back, here and in the other tab.
+    await page.bring_to_front()  # what is behind another tab is not drawn
+    await expect(page.locator(".frame[data-drawn]")).to_be_visible()
+    await expect(page.get_by_text("The seats are coming")).to_have_count(0)
     await tap(page, sale, "STALLS-E-10")
     await expect(basket(page)).to_contain_text("2 places held for you")
     await expect(basket(tab)).to_contain_text("2 places held for you")
