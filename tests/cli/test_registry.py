@@ -130,6 +130,13 @@ PLANTED: dict[str, tuple[tuple[str, ...], set[str]]] = {
         ("update event_seats set version = version + 1 where seat_id = '{free}'",),
         set(),
     ),
+    "holder_who_was_never_told": (
+        (
+            "update seat_holds set user_id = '{other}' where id = '{hold}'",
+            "update event_seats set held_by = '{other}' where hold_id = '{hold}'",
+        ),
+        set(),
+    ),
     "hold_that_lasts_too_long": (
         (
             "alter table seat_holds drop constraint seat_holds_bounded",

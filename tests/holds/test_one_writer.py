@@ -28,6 +28,7 @@ WRITES: Final = (
     "alter table event_seats disable row level security",
     "select from event_seats where event_id = '{event}' for update",
     "select from event_zones where event_id = '{event}' for update",
+    "update seat_holds set user_id = gen_random_uuid() where event_id = '{event}'",
 )
 FUNCTIONS: Final = (
     "inventory_add_seats",
@@ -35,6 +36,7 @@ FUNCTIONS: Final = (
     "inventory_remove",
     "inventory_clear",
     "inventory_change",
+    "holds_hand_over",
 )
 
 
@@ -96,6 +98,25 @@ async def test_the_registry_makes_nothing_new(owner_conn: Connection) -> None:
         "select rolcanlogin, rolsuper, rolbypassrls from pg_roles where rolname = 'voelgoed_registry'"
     )
     assert tuple(flags or ()) == (False, False, False)
+
+
+async def test_the_registry_changes_only_what_its_functions_change(owner_conn: Connection) -> None:
+    """Of a hold never what it is of; of people it knows who is a guest, and nothing else."""
+    may = "select column_name from information_schema.column_privileges where grantee = 'voelgoed_registry'"
+    changed = await owner_conn.fetch(f"{may} and table_name = 'seat_holds' and privilege_type = 'UPDATE'")
+    assert {row[0] for row in changed} == {
+        "user_id",
+        "notes",
+        "created_at",
+        "initial_expires_at",
+        "expires_at",
+        "extended_count",
+        "status",
+        "updated_at",
+        "ended_at",
+    }
+    seen = await owner_conn.fetch(f"{may} and table_name = 'users'")
+    assert {row[0] for row in seen} == {"id", "is_guest"}
 
 
 async def test_another_organization_reaches_nothing(

@@ -39,7 +39,7 @@ from voelgoed.cache import Cache
 from voelgoed.config import Settings
 from voelgoed.db import Connection
 from voelgoed.embedded import Embedded
-from voelgoed.errors import DomainError, OutcomeUnknown
+from voelgoed.errors import DomainError, LostRace, OutcomeUnknown
 from voelgoed.events import lifecycle
 from voelgoed.events.model import OPERATOR, Order, Verb
 from voelgoed.holds import auditing, booking, operator, registry, store
@@ -68,6 +68,7 @@ class Place:
 
     is_pit: bool
     first: str  # what the owner's first hold is: active, expired, cancelled, converted
+    owner: str = "owner"  # whose it is: the heir's, once the owner has signed in as somebody
     is_lapsed: bool = False
     is_extended: bool = False
     state: str = "free"  # of a seat: free, held, sold, blocked; of a pit what the first hold does not tell
@@ -105,17 +106,21 @@ def _reserve(place: Place, who: str) -> Said:
         return "block_at_capacity", place
     if place.state in ("sold", "blocked"):
         return "seat_not_available", place
-    owner = "owner" if place.first == "active" else place.holder
+    owner = place.owner if place.first == "active" else place.holder
     return "existing" if owner == who else "seat_held_by_another_user", place
 
 
 def _extend(place: Place) -> Said:
+    if place.owner != "owner":
+        return "not_hold_owner", place
     if not place.is_live:
         return "holds_expired", place
     return ("extended", replace(place, is_extended=True)) if place.is_on else ("event_not_available", place)
 
 
 def _release(place: Place) -> Said:
+    if place.owner != "owner":
+        return "not_hold_owner", place
     if place.first != "active":
         return "ended", place
     return "released" if place.is_live else "ended", place.ended(kindly=True)
@@ -124,15 +129,24 @@ def _release(place: Place) -> Said:
 def _convert(place: Place, *, is_paid: bool) -> Said:
     if not place.is_on:
         return "event_unavailable", place
+    if place.owner != "owner":
+        return "hold_not_found", place
     if place.state == "sold":
         return "already_converted", place
     if place.is_live:
         return "sold", replace(place, first="converted", state="sold")
-    if not is_paid or place.first == "cancelled":
-        return "holds_expired", place
-    if not place.freed().is_free and place.holder != "owner":
+    is_taken = not place.freed().is_free and place.holder != "owner"
+    if not is_paid or place.first == "cancelled" or is_taken:
         return "holds_expired", place
     return "sold", replace(place.freed(), state="sold", holder=None, is_late=True)
+
+
+def _hand_over(place: Place) -> Said:
+    if place.is_live and place.owner == "owner":
+        return "kept", replace(place, owner="heir")
+    if place.holder == "owner":
+        return "kept", replace(place, holder="heir")
+    return "nothing", place
 
 
 def _expire(place: Place) -> Said:
@@ -197,6 +211,7 @@ class Case:
     seat_id: UUID | None
     zone_id: UUID
     owner: UUID = field(default_factory=new_id)
+    heir: UUID = field(default_factory=new_id)
     rivals: Mapping[str, UUID] = field(default_factory=lambda: {"a": new_id(), "b": new_id()})
     order_id: UUID = field(default_factory=new_id)
     hold_id: UUID = field(default_factory=new_id)
@@ -251,6 +266,10 @@ class Case:
             None,
         )
 
+    async def hand_over(self, one: Session) -> str:
+        rows = await hand_over(one, self)
+        return str(rows[0]["verdict"]) if rows else "nothing"
+
     async def expire(self, one: Session) -> str:
         return str(await store.expire_holds(one.conn.fetch, *self.key, 500))
 
@@ -269,6 +288,20 @@ class Case:
         except DomainError:
             return "refused"
         return "cancelled"
+
+
+async def hand_over(one: Session, case: Case) -> list[asyncpg.Record]:
+    """The owner, who is a guest, signs in: what they hold is the heir's."""
+    organization_id = case.event.organization_id
+    values = (organization_id, case.owner, case.heir, "customer", False, registry.HANDED_OVER_MAX, None, None)
+    return await store.hand_over_holds(one.conn, *values)  # type: ignore[arg-type]  # not from a pool
+
+
+async def add_guests(conn: Connection, *users: UUID) -> None:
+    await conn.execute(
+        "insert into users (id, name, is_guest) select id, 'Guest', true from unnest($1::uuid[]) as one (id)",
+        users,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +325,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "convert_paid": Operation(
         lambda case, one: case.convert(one, is_paid=True), lambda place, _: _convert(place, is_paid=True)
     ),
+    "hand_over": Operation(Case.hand_over, lambda place, _: _hand_over(place)),
     "expire": Operation(Case.expire, lambda place, _: _expire(place)),
     "block": Operation(Case.block, lambda place, _: _block(place)),
     "release_all": Operation(Case.release_all, lambda place, _: _release_all(place)),
@@ -323,6 +357,7 @@ class Stage:
     async def prepare(self, case: Case, state: str) -> Place:
         """Let the owner have a hold of the place, or one that has lapsed, or one that was let go."""
         case.hold_id = new_id()
+        await add_guests(self.watcher, case.owner)
         said = await store.reserve_batch(self.watcher.fetch, [case.ask(case.owner, case.hold_id)])
         assert said[0][0].outcome == "created"
         is_pit = case.seat_id is None
@@ -349,7 +384,7 @@ class Stage:
                 case.zone_id,
                 case.seat_id,
                 case.hold_id,
-                [case.owner, *case.rivals.values()],
+                [case.owner, case.heir, *case.rivals.values()],
             )
             seat = await self.watcher.fetchrow(
                 "select * from event_seats where event_id = $1 and seat_id = $2", case.event.event.id, case.seat_id
@@ -360,7 +395,7 @@ class Stage:
         assert hold is not None
         assert zone is not None
         assert len(others) <= 1
-        names = {case.owner: "owner"} | {user: name for name, user in case.rivals.items()}
+        names = {case.owner: "owner", case.heir: "heir"} | {user: name for name, user in case.rivals.items()}
         other = others[0] if others else None
         holder = names[other["user_id"]] if other and other["status"] == "active" else None
         is_late = bool(other and other["status"] == "converted" and other["source"] == "late_payment")
@@ -374,6 +409,7 @@ class Stage:
         return Place(
             case.seat_id is None,
             hold["status"],
+            names[hold["user_id"]],
             is_extended=hold["extended_count"] > 0,
             state=state,
             holder=holder,
@@ -470,7 +506,7 @@ async def _patiently(case: Case, one: Session, operation: Operation) -> str:
     while True:
         try:
             return await operation.do(case, one)
-        except asyncpg.LockNotAvailableError:
+        except (asyncpg.LockNotAvailableError, asyncpg.SerializationError):
             await one.undo()
             await one.begin(case)
 
@@ -558,12 +594,23 @@ async def _convert_both(basket: Basket, one: Session) -> object:
     return await store.convert_holds(one.conn.fetch, *values)
 
 
+async def _hand_over_both(basket: Basket, one: Session) -> object:
+    return await hand_over(one, basket.case)
+
+
 async def _block_both(basket: Basket, one: Session) -> object:
     values = (*basket.case.key, basket.seats, True, None, None, None, "in a test")
     return await store.block_seats(one.conn.fetch, *values)
 
 
-BOTH: Final = {"extend": _extend_both, "release": _release_both, "convert": _convert_both, "block": _block_both}
+BOTH: Final = {
+    "extend": _extend_both,
+    "release": _release_both,
+    "convert": _convert_both,
+    "hand_over": _hand_over_both,
+    "block": _block_both,
+}
+AT_ZONES: Final = [name for name in BOTH if name != "block"]
 
 
 async def _one_waits_for_the_other(
@@ -594,6 +641,7 @@ async def _become_registry(owner: Connection) -> None:
 
 async def _basket(stage: Stage, event: Seated, *, seats: Sequence[UUID] = (), pits: Sequence[UUID] = ()) -> Basket:
     case = Case(event, None, new_id())
+    await add_guests(stage.watcher, case.owner)
     holds = [new_id() for _ in (*seats, *pits)]
     items = [*((seat, None) for seat in seats), *((None, pit) for pit in pits)]
     asked = [Item(hold, seat, pit, 1) for hold, (seat, pit) in zip(holds, items, strict=True)]
@@ -618,7 +666,7 @@ async def test_seats_are_locked_in_one_order(stage: Stage, first: str, second: s
     assert await auditing.verify(stage.studio.db) == []
 
 
-@pytest.mark.parametrize(("first", "second"), [*itertools.product(("extend", "release", "convert"), repeat=2)])
+@pytest.mark.parametrize(("first", "second"), [*itertools.product(AT_ZONES, repeat=2)])
 async def test_zones_are_locked_in_one_order(stage: Stage, first: str, second: str) -> None:
     """The same for two people who hold places of two pits."""
     event = await stage.event()
@@ -718,6 +766,7 @@ class Target:
     seats: list[UUID]
     pit: UUID
     places: int = 0
+    heir: UUID = field(default_factory=new_id)
 
 
 @dataclass(slots=True)
@@ -749,6 +798,7 @@ class Arena:
             Target(buyer(self.place), [], [seats[2 * number + 1], seats[(2 * number + 2) % len(seats)]], pit)
             for number in range(BASKETS)
         ]
+        await add_guests(self.owner, *(_user(target.owner) for target in found))
         await asyncio.gather(*(self._fill(number, target, seats) for number, target in enumerate(found)))
         lapsed = [hold for target in found if self.draw.random() < SOME for hold in target.holds]
         await age_holds(self.owner, lapsed, seconds=LAPSED_S)
@@ -792,6 +842,21 @@ class Arena:
             by=OPERATOR,
         )
 
+    async def hand_over(self, target: Target) -> object:
+        process, guest_id = self.any_process, _user(target.owner)
+
+        async def work() -> object:
+            try:
+                async with process.db.transaction(self.place.id) as conn:
+                    return await registry.hand_over(
+                        conn, self.place.id, guest_id, target.heir, role="customer", is_staff=False, by=OPERATOR
+                    )
+            except LostRace as lost:
+                process.lost.append(type(lost.__cause__ or lost))
+                raise
+
+        return await process.db.attempt(work)
+
     async def expire(self, _: Target) -> object:
         return await registry.reap(self.any_process.db, by=OPERATOR)
 
@@ -832,6 +897,7 @@ RACERS: Final[Mapping[str, Callable[[Arena, Target], Awaitable[object]]]] = {
     "extend": Arena.extend,
     "release": Arena.release,
     "convert": Arena.convert,
+    "hand_over": Arena.hand_over,
     "expire": Arena.expire,
     "block": Arena.block,
     "release_all": Arena.release_all,

@@ -100,6 +100,15 @@ class World:
             self.db.call, self.place.id, self.seated.event.id, user_id, list(holds), *values
         )
 
+    async def hand_over(self, user_id: UUID, to: UUID, *, is_guest: bool = True) -> list[str]:
+        """What somebody holds becomes another's, if they are a guest; what is said of each hold."""
+        async with self.db.transaction(self.place.id) as conn:
+            await conn.execute("insert into users (id, name, is_guest) values ($1, 'G', $2)", user_id, is_guest)
+            handed = await registry.hand_over(
+                conn, self.place.id, user_id, to, role="customer", is_staff=False, by=OPERATOR
+            )
+        return [one.verdict for one in handed]
+
     async def status(self, hold_id: UUID) -> str | None:
         async with self.db.system_transaction() as conn:
             found: str | None = await conn.fetchval("select status::text from seat_holds where id = $1", hold_id)
@@ -293,6 +302,36 @@ async def extend_a_hold(world: World, seats: Sequence[UUID]) -> None:
     assert [verdict for _, verdict, _ in said] == ["extended"]
 
 
+async def hand_over_a_hold(world: World, seats: Sequence[UUID]) -> None:
+    """A guest's hold becomes somebody's, and everybody hears whose it is."""
+    guest_id, _ = await world.hold(seats[0])
+    assert await world.hand_over(guest_id, new_id()) == ["kept"]
+
+
+async def hand_over_somebodys_hold(world: World, seats: Sequence[UUID]) -> None:
+    """Of somebody who is no guest nothing is handed over, whoever asks for it."""
+    owner_id, _ = await world.hold(seats[0])
+    expect(await world.hand_over(owner_id, new_id(), is_guest=False) == [], "somebody lost a hold who is no guest")
+
+
+async def hand_over_a_lapsed_hold(world: World, seats: Sequence[UUID]) -> None:
+    """What has lapsed is nobody's to keep."""
+    guest_id, holds = await world.hold(seats[0])
+    await age_holds(world.owner, holds, seconds=1_800)
+    expect(await world.hand_over(guest_id, new_id()) == [], "a hold was kept whose end had come")
+
+
+async def hand_over_while_the_account_asks(world: World, seats: Sequence[UUID]) -> None:
+    """Ten seats in five minutes, also for whoever asks for some and signs in with others at once."""
+    user_id = new_id()
+    guest_id, _ = await world.hold(*seats[:6])
+    async with world.half_done(world.ask(*seats[6:12], user_id=user_id)):
+        signing_in = asyncio.create_task(world.hand_over(guest_id, user_id))
+        await world.until_waiting(1, signing_in)
+    await signing_in
+    expect(await world.held_by(user_id) <= 10, "somebody holds more than the limit")
+
+
 Workload = Callable[[World, Sequence[UUID]], Awaitable[None]]
 
 
@@ -434,6 +473,55 @@ BUGS = (
         ),
         workload=sell_a_lapsed_hold,
         check="hold_that_ended_at_the_wrong_time",
+    ),
+    Bug(
+        name="hand-over that raises no version",
+        edits=(("holds_hand_over", "set held_by = p_user, version = s.version + 1", "set held_by = p_user"),),
+        workload=hand_over_a_hold,
+        check="ledger_with_a_gap",
+    ),
+    Bug(
+        name="hand-over told as the guest's",
+        edits=(
+            (
+                "holds_hand_over",
+                "hold.event_id, seat_id, version, p_user,",
+                "hold.event_id, seat_id, version, p_guest,",
+            ),
+        ),
+        workload=hand_over_a_hold,
+        check="holder_who_was_never_told",
+    ),
+    Bug(
+        name="hand-over of the hold and not of the seat",
+        edits=(("holds_hand_over", "set held_by = p_user, version", "set version"),),
+        workload=hand_over_a_hold,
+        check="held_seat_without_its_hold",
+    ),
+    Bug(
+        name="hand-over of anybody's",
+        edits=(("holds_hand_over", "u.id = p_guest and u.is_guest", "u.id = p_guest"),),
+        workload=hand_over_somebodys_hold,
+        says="somebody lost a hold who is no guest",
+    ),
+    Bug(
+        name="hand-over without expiry test",
+        edits=(
+            ("holds_hand_over", "and h.expires_at > clock_timestamp()", ""),
+            (
+                "holds_hand_over",
+                "and h.status = 'active' and h.expires_at > moment\n               order",
+                "and h.status = 'active'\n               order",
+            ),
+        ),
+        workload=hand_over_a_lapsed_hold,
+        says="a hold was kept whose end had come",
+    ),
+    Bug(
+        name="hand-over without lock of people",
+        edits=(("holds_hand_over", "perform pg_advisory_xact_lock(k)", "perform k"),),
+        workload=hand_over_while_the_account_asks,
+        says="somebody holds more than the limit",
     ),
     Bug(
         name="limit without lock",

@@ -8,12 +8,16 @@ from uuid import UUID
 import pytest
 
 from tests.make.accounts import PASSWORD, make_organization, make_person
+from tests.make.holds import on_sale
 from tests.make.web import Site
 from voelgoed.accounts import signing, store, tokens
 from voelgoed.accounts.attempts import RateLimited
 from voelgoed.accounts.model import ANONYMOUS, Call, Role
 from voelgoed.db import Connection, Database
+from voelgoed.events.model import OPERATOR
+from voelgoed.holds import handover
 from voelgoed.ids import new_id
+from voelgoed.seating import policies
 from voelgoed.wiring import Services
 
 
@@ -140,8 +144,13 @@ async def test_wrong_and_unknown_take_the_same_time(services: Services, db: Data
             services.door.attempts.guesses._blocked.pop(tried, None)
             started = time.perf_counter()
             with pytest.raises((signing.CredentialsWrong, RateLimited)):
-                await signing.login(
-                    services.door, call, organization=place.slug, email=tried, password="wrong password"
+                await handover.sign_in(
+                    services.door,
+                    services.lanes,
+                    call,
+                    organization=place.slug,
+                    email=tried,
+                    password="wrong password",
                 )
             times[who].append(time.perf_counter() - started)
     known, unknown = statistics.median(times["known"]), statistics.median(times["unknown"])
@@ -222,6 +231,44 @@ async def test_a_guest_who_registers_stays_the_same_person(site: Site, db: Datab
     assert (me["is_guest"], me["name"]) == (False, "Anna")
     # Whoever planted or saw the guest's token must not be this person now.
     assert (await site.client.get("/api/me", headers=bearer)).status_code == 401
+
+
+async def test_a_guest_who_signs_in_keeps_what_they_hold(
+    site: Site, db: Database, services: Services, owner_conn: Connection
+) -> None:
+    """The answer says what was kept and what was let go; to sign in with the guest's token once more moves nothing."""
+    place, email = await make_organization(db), new_email()
+    sale = await on_sale(services, place)
+    async with db.transaction(place.id) as conn:
+        await policies.save(
+            conn, place.id, {"max_seats_per_booking": 3}, by=OPERATOR, role=Role.SUPER_ADMIN, reason="in a test"
+        )
+    about = {"organization": place.slug, "email": email, "password": PASSWORD}
+    registered = await site.client.post("/api/auth/register", json={**about, "name": "Anna"})
+    person = {"authorization": f"Bearer {registered.json()['data']['token']}"}
+    guest = (await site.client.post("/api/auth/guest", json={"organization": place.slug})).json()["data"]
+    bearer = {"authorization": f"Bearer {guest['token']}"}
+    event = f"/api/events/{sale.event.id}"
+    held = await site.client.post(
+        f"{event}/holds", headers=bearer, json={"seat_ids": [str(sale.seat(code)) for code in ("S-A-1", "S-A-2")]}
+    )
+    assert held.status_code == 201
+    places = await site.client.post(f"{event}/zones/{sale.zone()}/reserve", headers=person, json={"quantity": 2})
+    assert places.status_code == 201
+
+    signed_in = await site.client.post("/api/auth/login", json=about, headers=bearer)
+
+    assert signed_in.status_code == 201
+    data = signed_in.json()["data"]
+    assert data["user"]["name"] == "Anna"
+    assert data["basket"] == {"kept": 1, "released": 1}
+    mine = await site.client.get(f"{event}/holds/mine", headers={"authorization": f"Bearer {data['token']}"})
+    assert [(one["hold_id"], one["held_until"]) for one in mine.json()["data"] if one["seat_id"]] == [
+        (one["hold_id"], one["held_until"]) for one in held.json()["data"][:1]
+    ]
+    assert (await site.client.get("/api/me", headers=bearer)).status_code == 401
+    again = await site.client.post("/api/auth/login", json=about, headers=bearer)
+    assert (again.status_code, again.json()["data"]["basket"]) == (201, {"kept": 0, "released": 0})
 
 
 async def test_a_guest_of_another_storefront_is_not_claimed(site: Site, db: Database) -> None:
@@ -419,7 +466,9 @@ async def test_a_sign_in_overtaken_by_a_new_password_fails(services: Services, d
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(services.door.passwords, "verify", overtaken)
         with pytest.raises(signing.CredentialsWrong):
-            await signing.login(services.door, call, organization=place.slug, email=email, password=PASSWORD)
+            await handover.sign_in(
+                services.door, services.lanes, call, organization=place.slug, email=email, password=PASSWORD
+            )
 
 
 async def test_mail_is_not_a_weapon(site: Site, db: Database) -> None:

@@ -1,5 +1,6 @@
 """Coming in and going out: register, sign in, continue as a guest, choose a new password, sign out."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -90,8 +91,16 @@ class SignedIn:
     organization: Organization
 
 
-async def login(door: Door, call: Call, *, organization: str, email: str, password: str) -> SignedIn:
-    """Sign in with e-mail address and password; the first time on a storefront makes a customer of it."""
+Inherit = Callable[[Conn, SignedIn, UserId], Awaitable[None]]
+"""What a guest has becomes that of the person who has just signed in, in the transaction that lets them in."""
+
+
+async def login(door: Door, call: Call, *, organization: str, email: str, password: str, inherit: Inherit) -> SignedIn:
+    """Sign in with e-mail address and password; the first time on a storefront makes a customer of it.
+
+    Who was a guest here until now is one no more, and what they have goes over with them or they are not signed in:
+    then the guest has everything still, and may try again. Better told that than signed in to an empty basket.
+    """
     email = rules.normal_email(email)
     async with door.db.system_transaction() as conn:
         place = await _open_organization(conn, organization)
@@ -102,12 +111,25 @@ async def login(door: Door, call: Call, *, organization: str, email: str, passwo
     assert user is not None
     assert password_hash is not None
     stronger = await door.passwords.hash(password) if passwords.is_outdated(password_hash) else None
-    async with door.db.transaction(place.id) as conn:
-        if await store.lock_user(conn, user.id) != (password_hash,):
-            raise CredentialsWrong  # changed or deleted while we looked
-        if stronger:
-            await store.set_password_hash(conn, user.id, stronger)
-        return await _enter(door, conn, call, place, user, how="signed_in")
+    guest = _guest_at(place, call)
+
+    async def enter() -> SignedIn:
+        async with door.db.transaction(place.id) as conn:
+            if await store.lock_user(conn, user.id) != (password_hash,):
+                raise CredentialsWrong  # changed or deleted while we looked
+            if stronger:
+                await store.set_password_hash(conn, user.id, stronger)
+            signed_in = await _enter(door, conn, call, place, user, how="signed_in")
+            # The session is ended once: of two who sign in with it at the same time, one inherits.
+            if guest and await store.revoke_session(conn, guest.session_id, guest.user_id):
+                await inherit(conn, signed_in, guest.user_id)
+            return signed_in
+
+    try:
+        return await door.db.attempt(enter)
+    finally:
+        if guest:  # also when nobody knows what came of it: then it is looked up
+            door.sessions.end(guest.user_id)
 
 
 async def prove(door: Door, call: Call, *, account: str, password_hash: str | None, password: str) -> None:
@@ -134,13 +156,12 @@ async def register(
         place = await _open_organization(conn, organization)
     password_hash = await door.passwords.hash(password)
     about = {"email": email, "password_hash": password_hash, "name": name, "locale": locale}
-    actor = call.actor
     async with door.db.transaction(place.id) as conn:
         user = None
-        if actor.is_guest and actor.user_id is not None and actor.organization_id == place.id:
-            user = await store.claim_guest(conn, actor.user_id, **about)
+        if guest := _guest_at(place, call):
+            user = await store.claim_guest(conn, guest.user_id, **about)
             # Whoever else knows the guest's token must not become this person with it.
-            await store.revoke_sessions_of_user(conn, actor.user_id)
+            await store.revoke_sessions_of_user(conn, guest.user_id)
         if user is None:
             user = await store.add_user(conn, UserId(new_id()), is_guest=False, **about)
         signed_in = await _enter(door, conn, call, place, user, how="registered")
@@ -239,6 +260,20 @@ async def _open_organization(conn: Conn, slug: str) -> Organization:
     if place.suspended_at is not None:
         raise OrganizationSuspended
     return place
+
+
+@dataclass(frozen=True, slots=True)
+class _Guest:
+    user_id: UserId
+    session_id: UUID
+
+
+def _guest_at(place: Organization, call: Call) -> _Guest | None:
+    """Who asks, as a guest of this organization; at another they stay whoever they are."""
+    actor = call.actor
+    if not actor.is_guest or actor.organization_id != place.id or actor.user_id is None or actor.session_id is None:
+        return None
+    return _Guest(actor.user_id, actor.session_id)
 
 
 async def _enter(door: Door, conn: Conn, call: Call, place: Organization, user: User, *, how: str) -> SignedIn:

@@ -117,6 +117,19 @@ select s.event_id || ' ' || s.seat_id as id,
     or (s.version > 1 and (t.least <> 2 or t.most <> s.version))
  limit $1;
 
+-- name: holder_who_was_never_told
+-- Whoever follows the journal takes a held seat for that of the one who did the last thing to it.
+select s.event_id || ' ' || s.seat_id as id, 'held by ' || s.held_by || ', told as ' || coalesce(j.actor_id::text, 'nobody')
+       as why
+  from event_seats s
+  join (select event_id, max(recorded_at) as at
+          from journal
+         where kind in ('event_inventory_created', 'event_layout_changed')
+         group by event_id) as made on made.event_id = s.event_id
+  join journal j on j.event_id = s.event_id and j.seat_id = s.seat_id and j.version = s.version and j.recorded_at >= made.at
+ where s.status = 'held' and j.actor_id is distinct from s.held_by
+ limit $1;
+
 -- name: hold_that_lasts_too_long
 select id::text as id, 'until ' || expires_at || ', ' || extended_count || ' extensions' as why
   from seat_holds

@@ -64,6 +64,7 @@ KINDS: Final = (
 STATUS_AFTER: Final[Mapping[str, int]] = {
     "seat_reserved": HELD,
     "seat_hold_extended": HELD,
+    "seat_hold_handed_over": HELD,
     "seat_hold_released": AVAILABLE,
     "seat_hold_expired": AVAILABLE,
     "seat_sold": SOLD,

@@ -989,6 +989,152 @@ begin
 end
 $$;
 
+-- Give what a guest holds, at whatever event, to the account that they turn out to have: with the time that it has, the
+-- oldest first, as much as the account may hold. What it may not is let go. A row for each hold: kept or released.
+-- In the transaction that signs them in, which says whose records there are; so nothing is handed over half. Seats and zones
+-- of several events are locked here, each kind in the one order before the next: all other calls are about one event.
+create or replace function holds_hand_over(
+  p_organization uuid, p_guest uuid, p_user uuid, p_role text, p_is_staff boolean, p_limit integer, p_request uuid,
+  p_origin uuid
+)
+returns table (event_id uuid, hold_id uuid, seat_id uuid, quantity integer, verdict text)
+language plpgsql
+security definer
+set lock_timeout = '500ms'
+set search_path = public, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  picked uuid[];
+  events_of uuid[];
+  one uuid;
+  moment timestamptz;
+  hold seat_holds;
+  zone event_zones;
+  rules record;
+  used record;
+  is_wheelchair boolean;
+begin
+  -- Whoever asks for it: of somebody who can sign in nothing is ever handed over.
+  if p_user = p_guest or not exists (select from users u where u.id = p_guest and u.is_guest) then
+    return;
+  end if;
+  select coalesce(array_agg(l.id), '{}'), array_agg(distinct l.event_id order by l.event_id) into picked, events_of
+    from (select h.id, h.event_id
+            from seat_holds h
+           where h.organization_id = p_organization and h.user_id = p_guest and h.status = 'active'
+             and h.created_at > clock_timestamp() - interval '70 minutes' and h.expires_at > clock_timestamp()
+           order by h.created_at, h.id
+           limit p_limit) as l;
+  foreach one in array coalesce(events_of, '{}') loop
+    perform from event_seats s
+      where s.organization_id = p_organization and s.event_id = one
+        and s.seat_id in (select h.seat_id from seat_holds h
+                           where h.organization_id = p_organization and h.event_id = one and h.id = any (picked)
+                             and h.seat_id is not null)
+      order by s.ordinal
+        for no key update;
+  end loop;
+  -- Both: the account's limits are exact, and what the guest asked for meanwhile is either seen here or comes too late.
+  perform pg_advisory_xact_lock(k)
+     from (select uuid_hash_extended(u, 0) # uuid_hash_extended(p_organization, 1) as k
+             from unnest(array[p_guest, p_user]) as who (u)
+            order by 1) as ordered;
+  perform from seat_holds h
+    where h.organization_id = p_organization and h.id = any (picked) and h.seat_id is null
+    order by h.id
+      for no key update;
+  foreach one in array coalesce(events_of, '{}') loop
+    perform from event_zones z
+      where z.organization_id = p_organization and z.event_id = one
+        and z.zone_id in (select h.zone_id from seat_holds h
+                           where h.organization_id = p_organization and h.event_id = one and h.id = any (picked)
+                             and h.seat_id is null)
+      order by z.zone_id
+        for no key update;
+  end loop;
+  moment := clock_timestamp();
+  if cardinality(picked) < p_limit
+     and exists (select from seat_holds h
+                  where h.organization_id = p_organization and h.user_id = p_guest and h.status = 'active'
+                    and h.created_at > moment - interval '70 minutes' and h.expires_at > moment
+                    and h.id <> all (picked)) then
+    -- Its place would be locked out of order. The caller begins again, and finds it.
+    raise exception 'the guest was given something meanwhile' using errcode = 'serialization_failure';
+  end if;
+
+  for hold in select h.* from seat_holds h
+               where h.organization_id = p_organization and h.id = any (picked) and h.user_id = p_guest
+                 and h.status = 'active' and h.expires_at > moment
+               order by h.created_at, h.id
+  loop
+    select * into rules from hold_rules(p_organization, hold.event_id);
+    select * into zone
+      from event_zones z
+     where z.organization_id = p_organization and z.event_id = hold.event_id and z.zone_id = hold.zone_id;
+    is_wheelchair := exists (select from event_seats w
+                              where w.organization_id = p_organization and w.event_id = hold.event_id
+                                and w.seat_id = hold.seat_id and w.is_wheelchair);
+    -- What was handed over a moment ago counts, as it would had the account asked for it itself.
+    select coalesce(sum(h.quantity) filter (where h.created_at > moment - interval '5 minutes'), 0) as granted,
+           coalesce(sum(h.quantity) filter (
+             where h.created_at > moment - interval '5 minutes'
+               and not (h.status = 'cancelled' and h.ended_at <= h.created_at + interval '30 seconds')), 0) as rated,
+           coalesce(sum(h.quantity) filter (where h.status = 'active' and h.expires_at > moment), 0) as active,
+           coalesce(sum(h.quantity) filter (
+             where h.status = 'active' and h.expires_at > moment and h.event_id = hold.event_id), 0) as booked,
+           count(*) filter (
+             where h.status = 'active' and h.expires_at > moment and h.event_id = hold.event_id
+               and exists (select from event_seats w
+                            where w.organization_id = p_organization and w.event_id = hold.event_id
+                              and w.seat_id = h.seat_id and w.is_wheelchair)) as wheelchairs
+      into used
+      from seat_holds h
+     where h.organization_id = p_organization and h.user_id = p_user and h.created_at > moment - interval '70 minutes';
+    -- The limits of reserve_batch, but for that of an address: where a hold was asked for does not change.
+    verdict := case
+      when not may_book(p_organization, p_user, p_role, moment, zone.access_mode, zone.membership_tier, zone.allowed_roles)
+        then 'released'
+      when p_is_staff then 'kept'
+      when hold.created_at > moment - interval '5 minutes'
+           and (used.rated + hold.quantity > 10 or used.granted + hold.quantity > 40) then 'released'
+      when used.booked + hold.quantity > rules.seats_max then 'released'
+      when is_wheelchair and used.wheelchairs + 1 > rules.wheelchairs_max then 'released'
+      when used.active + hold.quantity > rules.holds_max then 'released'
+      else 'kept'
+    end;
+    if verdict = 'released' then
+      perform hold_end(p_organization, hold.event_id, array[hold.id], 'cancelled', 'seat_hold_released', p_user, p_request,
+                       p_origin, moment, '{"reason": "left_at_sign_in"}');
+    else
+      update seat_holds h
+         set user_id = p_user, updated_at = moment
+       where h.organization_id = p_organization and h.id = hold.id;
+      if hold.seat_id is null then
+        perform zone_move(p_organization, hold.event_id, hold.zone_id, 0, 0, 'seat_hold_handed_over', array[hold.id],
+                          array[hold.quantity], hold.expires_at, array[p_user], array[p_request], array[p_origin],
+                          jsonb_build_object('guest_id', p_guest));
+      else
+        with seat as (
+          update event_seats s
+             set held_by = p_user, version = s.version + 1
+           where s.organization_id = p_organization and s.event_id = hold.event_id and s.seat_id = hold.seat_id
+             and s.hold_id = hold.id
+          returning s.seat_id, s.version
+        )
+        insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
+        select p_organization, (select journal_number()), 'seat_hold_handed_over', hold.event_id, seat_id, version, p_user,
+               p_request, p_origin,
+               jsonb_build_object('hold_id', hold.id, 'held_until', hold.expires_at, 'guest_id', p_guest)
+          from seat;
+      end if;
+    end if;
+    event_id := hold.event_id; hold_id := hold.id; seat_id := hold.seat_id; quantity := hold.quantity;
+    return next;
+  end loop;
+end
+$$;
+
 -- Make tickets of a basket, all of it or nothing. With the money taken a lapsed hold still counts as long as nobody else
 -- has its place: a new hold is made and converted in the same breath, so that the record tells what happened. Who has taken
 -- the seat again themselves meanwhile has it once: that hold ends.
@@ -1414,8 +1560,8 @@ declare
   outer_ones constant text[] := array[
     'inventory_add_seats', 'inventory_add_zones', 'inventory_lock_zones', 'inventory_remove', 'inventory_clear',
     'inventory_change',
-    'reserve_batch', 'hold_extend', 'hold_release', 'hold_convert', 'hold_expire', 'holds_release_all', 'seats_block',
-    'ticket_void'];
+    'reserve_batch', 'hold_extend', 'hold_release', 'hold_convert', 'hold_expire', 'holds_release_all', 'holds_hand_over',
+    'seats_block', 'ticket_void'];
   inner_ones constant text[] := array[
     'hold_rules', 'lapse_clock', 'zone_move', 'hold_end', 'hold_lapse', 'may_book', 'sale_refusal', 'reserve_zones',
     'lock_holds'];

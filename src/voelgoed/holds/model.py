@@ -155,6 +155,21 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
         return self.status is HoldStatus.ACTIVE and self.expires_at > self.now
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedOver:
+    """What became of a guest's hold when they signed in: the account has it, or it was let go."""
+
+    event_id: UUID
+    hold_id: UUID
+    seat_id: UUID | None
+    quantity: int
+    verdict: str
+
+    @property
+    def is_kept(self) -> bool:
+        return self.verdict == "kept"
+
+
 class Outcome(StrEnum):
     """What is said to one item of an ask."""
 

@@ -117,6 +117,10 @@ select hold_id, verdict, expires_at, seat_id, created_at
 select hold_id, verdict, seat_id
   from hold_release($1, $2, $3, $4::uuid[], $5, $6, $7, $8);
 
+-- name: hand_over_holds
+select event_id, hold_id, seat_id, quantity, verdict
+  from holds_hand_over($1, $2, $3, $4, $5, $6, $7, $8);
+
 -- name: convert_holds
 select hold_convert($1, $2, $3, $4::uuid[], $5::uuid[], $6::uuid[], $7, $8, $9, $10);
 

@@ -1,4 +1,4 @@
-"""Holds after they are given: longer, let go, sold, lapsed; seats blocked by hand. Each is one call to PostgreSQL.
+"""Holds after they are given: longer, let go, handed over, sold, lapsed; seats blocked by hand. Each is one call.
 
 The functions behind these lock in one order and read the clock after that (holds/functions.sql). Whoever loses a race
 is tried again a few times; a lost connection leaves the outcome open, and says so.
@@ -13,11 +13,11 @@ from uuid import UUID
 
 import structlog
 
-from voelgoed.db import Database
+from voelgoed.db import Conn, Database
 from voelgoed.errors import DomainError
 from voelgoed.events.model import Teller
 from voelgoed.holds import store
-from voelgoed.holds.model import Standing
+from voelgoed.holds.model import HandedOver, Standing
 from voelgoed.ids import OrganizationId, new_id
 from voelgoed.journal import origins
 from voelgoed.telemetry import metrics
@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 EXPIRED_PER_CALL: Final = 500
 RELEASED_PER_CALL: Final = 1_000
 CALLS_MAX: Final = 20
+HANDED_OVER_MAX: Final = 200
+"""More than any guest can hold: ten places in five minutes, each for an hour and five minutes at most."""
 EVENTS_PER_RUN: Final = 200
 
 
@@ -93,6 +95,37 @@ async def release(
                 reason=reason,
             )
     return {row["hold_id"]: row["verdict"] for row in rows}
+
+
+async def hand_over(
+    conn: Conn,
+    organization_id: OrganizationId,
+    guest_id: UUID,
+    user_id: UUID,
+    *,
+    role: str,
+    is_staff: bool,
+    by: Teller,
+) -> list[HandedOver]:
+    """Give a guest's holds to an account, as many as it may have, and let the others go; what became of each.
+
+    In the caller's transaction, as the last thing there: the places are locked until it ends. What is to be told of it
+    is told by `tell_handed_over`, once that is committed.
+    """
+    origin_id = origins.ids_today(organization_id, (by.origin,))[0] if by.origin else None
+    rows = await store.hand_over_holds(
+        conn, organization_id, guest_id, user_id, role, is_staff, HANDED_OVER_MAX, by.request_id, origin_id
+    )
+    return [HandedOver(**row) for row in rows]
+
+
+def tell_handed_over(organization_id: OrganizationId, handed: Sequence[HandedOver]) -> None:
+    """Count and log what was handed over and is committed."""
+    for one in handed:
+        metrics.HOLD_ENDS.labels("handed_over" if one.is_kept else "released").inc()
+        kind, after = ("seat_hold_handed_over", "held") if one.is_kept else ("seat_hold_released", "available")
+        about = {"hold_id": str(one.hold_id), "reason": "signed_in" if one.is_kept else "left_at_sign_in"}
+        _told_move(kind, organization_id, one.event_id, one.seat_id, "held", after, **about)
 
 
 async def convert(

@@ -241,6 +241,10 @@ async def release_holds(call: Caller, *values: object) -> list[asyncpg.Record]:
     return await call(Q["release_holds"], *values)
 
 
+async def hand_over_holds(conn: Conn, *values: object) -> list[asyncpg.Record]:
+    return await conn.fetch(Q["hand_over_holds"], *values)
+
+
 async def convert_holds(call: Caller, *values: object) -> str:
     said: str = (await call(Q["convert_holds"], *values))[0][0]
     return said

@@ -116,6 +116,18 @@ describe('signing in', () => {
 		expect(asked.filter(({ what }) => what === 'POST /api/auth/login')).toHaveLength(1);
 	});
 
+	it('tells a guest that what they hold stays theirs, and a stranger nothing of it', async () => {
+		serve({
+			'POST /api/auth/guest': () => signedIn({ id: '3', name: 'Guest', role: 'customer', is_guest: true }),
+			'GET /api/me': () => account({ is_guest: true }),
+		});
+		at('/passievol/sign-in');
+		render(SignIn, props);
+		expect(screen.queryByText('What you hold as a guest stays yours.')).toBeNull();
+		await session.continueAsGuest('passievol');
+		expect(await screen.findByText('What you hold as a guest stays yours.')).toBeTruthy();
+	});
+
 	it('lets a guest through', async () => {
 		const asked = serve({
 			'POST /api/auth/guest': () => signedIn({ id: '3', name: 'Guest', role: 'customer', is_guest: true }),

@@ -155,7 +155,7 @@ export interface paths {
         put?: never;
         /**
          * Login
-         * @description Sign in with e-mail address and password.
+         * @description Sign in with e-mail address and password; a guest who does this keeps what they hold, as far as they may.
          */
         post: operations["login_api_auth_login_post"];
         delete?: never;
@@ -2060,6 +2060,16 @@ export interface components {
          */
         Availability: "available" | "held" | "sold_out" | "closed";
         /**
+         * BasketView
+         * @description What became of the places that were held as a guest: still held, or let go because this account may not.
+         */
+        BasketView: {
+            /** Kept */
+            kept: number;
+            /** Released */
+            released: number;
+        };
+        /**
          * BlockBody
          * @description Which seats, and why.
          */
@@ -2222,6 +2232,10 @@ export interface components {
         /** Data[SessionView] */
         Data_SessionView_: {
             data: components["schemas"]["SessionView"];
+        };
+        /** Data[SignedInView] */
+        Data_SignedInView_: {
+            data: components["schemas"]["SignedInView"];
         };
         /** Data[StoredView] */
         Data_StoredView_: {
@@ -4258,6 +4272,24 @@ export interface components {
          */
         ShapeKind: "stage" | "pitch" | "screen" | "bar" | "entrance" | "other";
         /**
+         * SignedInView
+         * @description A new session, and what came along from the guest's.
+         */
+        SignedInView: {
+            /** Token */
+            token: string;
+            /** Csrf Token */
+            csrf_token: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            user: components["schemas"]["SessionUser"];
+            organization: components["schemas"]["SessionOrganization"];
+            basket: components["schemas"]["BasketView"];
+        };
+        /**
          * Spec
          * @description A layout to be made.
          */
@@ -5221,7 +5253,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Data_SessionView_"];
+                    "application/json": components["schemas"]["Data_SignedInView_"];
                 };
             };
             /** @description `body_too_slow`, `invalid_request` */

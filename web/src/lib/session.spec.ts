@@ -88,6 +88,17 @@ describe('Session', () => {
 		await vi.waitFor(() => expect(told).toEqual(['began', 'changed']));
 	});
 
+	it('says what had to be given back, and is silent where everything came along', async () => {
+		serve({ 'POST /api/auth/login': () => signedIn(LERATO, 'csrf-1', { kept: 2, released: 1 }), 'GET /api/me': account });
+		await signIn();
+		expect(session.notice).toBe('session.notice.released');
+		expect(session.basket).toEqual({ kept: 2, released: 1 });
+
+		serve({ 'POST /api/auth/login': () => signedIn(LERATO, 'csrf-1', { kept: 3, released: 0 }), 'GET /api/me': account });
+		await signIn();
+		expect(session.notice).toBeNull();
+	});
+
 	it('stays a stranger after a wrong password', async () => {
 		serve({ 'POST /api/auth/login': () => problem('credentials_wrong', 401) });
 		await session.restore();

@@ -21,6 +21,8 @@ export class Session {
 	account = $state.raw<Account | null>(null);
 	/** What happened to the session, until the person has seen it. */
 	notice = $state<Notice | null>(null);
+	/** What became of the places they held as a guest, when they signed in. */
+	basket = $state.raw<Schemas['BasketView'] | null>(null);
 
 	#tabs: BroadcastChannel | null = null;
 	/** One more with each change of person: an answer that comes too late changes nothing. */
@@ -55,7 +57,10 @@ export class Session {
 
 	async signIn(org: string, email: string, password: string): Promise<void> {
 		const body = { organization: org, email, password };
-		this.#begin(await ask(api.POST('/api/auth/login', { params: BY_COOKIE, body })));
+		const { data } = await ask(api.POST('/api/auth/login', { params: BY_COOKIE, body }));
+		this.#begin({ data });
+		this.basket = data.basket;
+		if (data.basket.released > 0) this.notice = 'session.notice.released';
 	}
 
 	async register(org: string, name: string, email: string, password: string): Promise<void> {

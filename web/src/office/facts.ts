@@ -34,6 +34,7 @@ export const KINDS = {
 	seats: [
 		'seat_reserved',
 		'seat_hold_extended',
+		'seat_hold_handed_over',
 		'seat_hold_released',
 		'seat_hold_expired',
 		'seat_sold',

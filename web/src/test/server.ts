@@ -5,9 +5,9 @@ export const PASSIEVOL = { id: '1', slug: 'passievol', name: 'Passievol', is_sus
 const ORGANIZATION = { id: '1', slug: 'passievol', name: 'Passievol' };
 export const LERATO = { id: '2', name: 'Lerato', role: 'customer', is_guest: false };
 
-export const signedIn = (user = LERATO, csrf_token = 'csrf-1') =>
+export const signedIn = (user = LERATO, csrf_token = 'csrf-1', basket = { kept: 0, released: 0 }) =>
 	Response.json(
-		{ data: { token: 'secret', csrf_token, expires_at: '2027-03-12T17:30:00Z', user, organization: ORGANIZATION } },
+		{ data: { token: 'secret', csrf_token, expires_at: '2027-03-12T17:30:00Z', user, organization: ORGANIZATION, basket } },
 		{ status: 201 },
 	);
 

@@ -21,6 +21,7 @@ from voelgoed.accounts.signing import (
     SignedIn,
     TokenInvalid,
 )
+from voelgoed.holds import handover
 from voelgoed.http.context import Caller, Context
 from voelgoed.http.edge import Whole, session_cookie_name
 from voelgoed.http.guard import guarded
@@ -91,6 +92,19 @@ class SessionView(View):
     organization: SessionOrganization
 
 
+class BasketView(View):
+    """What became of the places that were held as a guest: still held, or let go because this account may not."""
+
+    kept: int
+    released: int
+
+
+class SignedInView(SessionView):
+    """A new session, and what came along from the guest's."""
+
+    basket: BasketView
+
+
 def session_view(signed_in: SignedIn) -> SessionView:
     user = signed_in.user
     return SessionView(
@@ -119,12 +133,18 @@ def _answer(signed_in: SignedIn, caller: Context, response: Response, *, by_cook
 @guarded(Action.SIGN_IN, CredentialsWrong, OrganizationNotFound, OrganizationSuspended, RateLimited)
 async def login(
     body: LoginBody, caller: Caller, response: Response, x_session: SessionHeader = None
-) -> Data[SessionView]:
-    """Sign in with e-mail address and password."""
-    signed_in = await signing.login(
-        caller.services.door, caller.call, organization=body.organization, email=body.email, password=body.password
+) -> Data[SignedInView]:
+    """Sign in with e-mail address and password; a guest who does this keeps what they hold, as far as they may."""
+    signed_in, basket = await handover.sign_in(
+        caller.services.door,
+        caller.services.lanes,
+        caller.call,
+        organization=body.organization,
+        email=body.email,
+        password=body.password,
     )
-    return _answer(signed_in, caller, response, by_cookie=x_session is not None)
+    session = _answer(signed_in, caller, response, by_cookie=x_session is not None).data
+    return Data(data=SignedInView(**dict(session), basket=BasketView.model_validate(basket)))
 
 
 @router.post("/register", status_code=201)
