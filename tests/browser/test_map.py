@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, Route, ViewportSize, expect
 
-from tests.browser.conftest import AXE, DESKTOP, ROOT, WAIT_MS
+from tests.browser.conftest import DESKTOP, ROOT, WAIT_MS, violations_on
 from tests.make.layouts import theatre
 from voelgoed.http.edge import CONTENT_SECURITY_POLICY
 from voelgoed.seating import presets
@@ -223,22 +223,16 @@ async def test_axe_finds_nothing_in_map_and_list(opened: Opened, viewport: Viewp
     """The map from afar, a seat with the focus, a refusal, and the list with an open row."""
     page = await opened(viewport, color_scheme="dark" if dark else "light", reduced_motion="reduce")
     await show(page, "theatre", answer="gone")
-    await page.evaluate(AXE.read_text())
-
-    async def violations() -> list[str]:
-        found = await page.evaluate("axe.run()")
-        return [f"{one['id']}: {one['nodes'][0]['html']}" for one in found["violations"]]
-
-    assert await violations() == []
+    assert await violations_on(page) == []
     await page.locator(".layer [tabindex='0']").focus()
     for _ in range(3):
         await page.keyboard.press("Enter")
-    assert await violations() == []
+    assert await violations_on(page) == []
     await page.keyboard.press("l")
     await page.get_by_role("button", name="Stalls,").click()
     await page.get_by_role("button", name="Row F,").click()
     await expect(page.get_by_role("button", name="row F, seat 8,")).to_be_visible()
-    assert await violations() == []
+    assert await violations_on(page) == []
 
 
 async def test_a_seat_is_picked_and_given_back_by_keyboard_alone(opened: Opened) -> None:
