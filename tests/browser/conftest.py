@@ -30,7 +30,7 @@ PRICES = {"FRONT": 65_000, "STALLS": 45_000, "RAISED": 32_000, "BACK": 18_000, "
 @pytest.fixture(scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """One browser for all tests of a worker; each test gets a context of its own."""
-    # The shell is the same browser without the windows that nobody sees, which cost a third of the time.
+    # The shell is the same browser without the windows that nobody sees, which cost more than a quarter of the work.
     program = os.environ.get("VOELGOED_CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium")
     assert program, "there is no Chromium: make setup installs Debian's as root, or set VOELGOED_CHROMIUM"
     # One face for all pictures, wherever they are taken.

@@ -1,5 +1,6 @@
 """The buyer's seat map by itself: fast with 100,000 seats, the same picture without WebGL, whole by keyboard alone."""
 
+import asyncio
 import base64
 import json
 import mimetypes
@@ -256,10 +257,9 @@ async def test_a_seat_is_picked_and_given_back_by_keyboard_alone(opened: Opened)
         await page.keyboard.press("ArrowRight")
     name = (await spoken(page)).split(", 450")[0]
 
-    await page.keyboard.press("Enter")
+    await asyncio.gather(page.keyboard.press("Enter"), page.keyboard.press("Space"))  # the second too soon to be meant
     assert await spoken(page) == f"{name}, 450 rand, yours"
     await expect(page.get_by_role("button", name=f"{name}, ", pressed=True)).to_be_focused()
-    await page.keyboard.press("Space")  # too soon to be meant
     assert [word for word, _ in await told(page)] == ["pick"]
     await page.wait_for_timeout(500)
     await page.keyboard.press("Space")
