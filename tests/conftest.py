@@ -73,6 +73,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 async def _start(embedded: Embedded) -> None:
     await embedded.start()
+    admin = await asyncpg.connect(embedded.admin_url)
+    try:
+        # It comes when it likes: readers of the journal wait for its transactions too, and plans change by its figures.
+        await admin.execute("alter system set autovacuum = off")
+        await admin.execute("select pg_reload_conf()")
+    finally:
+        await admin.close()
     await schema.create_database(embedded.admin_url, TEMPLATE)
     await schema.migrate(embedded.postgres_url(schema.OWNER, TEMPLATE))
 
