@@ -3,10 +3,15 @@
 .PHONY: help requirements setup ready check test demo serve fix bench sim screens openapi lock clean
 PY := .venv/bin/python
 PYTEST := .venv/bin/pytest
-OLDEST = VOELGOED_PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config
+TWO = -n 2 --dist worksteal
 MOST = not alone and not bench and not sim and not screens
-READERS = tests/jobs tests/journal tests/realtime
+OLDEST = VOELGOED_PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config
+# Where statements, locks, the journal and jobs are tried; http too, which is the way to most statements of accounts.
+STATEMENTS = tests/accounts tests/arch/test_queries.py tests/events tests/holds tests/http tests/jobs tests/journal tests/realtime \
+  tests/seating tests/security/test_tenancy.py tests/test_db.py tests/test_schema.py tests/ticketing
 ARGS ?=
+# Compiled once and kept, whatever the machine says: tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,17 +40,11 @@ check: setup ## Lint, types, import rules, migrations, web types
 
 test: setup ## Everything, on real PostgreSQL, real Valkey and a real browser
 	cd web && PATH="$(CURDIR)/.venv/bin:$$PATH" npm test --silent
-	$(PYTEST) -n 2 $(READERS:%=--ignore %) -m "$(MOST)" $(ARGS)
-	# By themselves: readers of the journal wait for every transaction of the server, so for other tests' as well.
-	$(PYTEST) $(READERS) $(ARGS)
-	# And so what opens a thousand connections, writes 100,000 seats, compares paces, draws in a race or kills under load.
-	$(PYTEST) tests/holds tests/cli/test_bench.py tests/faults/test_registry_kills.py tests/faults/test_tiers.py tests/faults/test_live_maps.py \
-	  tests/faults/test_reapers.py \
-	  tests/browser/test_map.py -m alone $(ARGS)
-	# Once more on the oldest PostgreSQL: what touches the database, but for what asks the same of every route.
-	$(OLDEST) $(PYTEST) -n 2 -m "postgresql and $(MOST)" $(READERS:%=--ignore %) \
-	  --ignore tests/browser --ignore tests/http/test_contract.py --ignore tests/security/test_matrix.py $(ARGS)
-	$(OLDEST) $(PYTEST) $(READERS) $(ARGS)
+	$(PYTEST) $(TWO) -m "$(MOST)" $(ARGS)
+	# By themselves: what compares two times, opens a thousand connections or counts what a loaded machine would refuse.
+	$(PYTEST) tests/holds tests/cli/test_bench.py tests/faults/test_tiers.py tests/browser/test_map.py -m alone $(ARGS)
+	# Once more on the oldest PostgreSQL: what it could answer otherwise. Requests of every kind and shape are no part of that.
+	$(OLDEST) $(PYTEST) $(TWO) $(STATEMENTS) -m "postgresql and $(MOST)" --ignore tests/http/test_contract.py $(ARGS)
 
 fix: setup ## Format, and mend what can be mended by itself
 	.venv/bin/ruff check --fix .
@@ -54,8 +53,9 @@ fix: setup ## Format, and mend what can be mended by itself
 bench: setup ## Print what the ground costs (figures of one machine, to be compared within one run)
 	$(PYTEST) tests/bench -m bench -s -n 0 $(ARGS)
 
-sim: setup ## Kill and hurt at random for a while and audit what is left (SEED=1 STEPS=20 SECONDS=20)
+sim: setup ## Kill and hurt at random for a while and audit what is left (SEED=1 STEPS=20 SECONDS=20 CYCLES=5)
 	$(PYTEST) tests/sim -m sim -s -n 0 $(ARGS)
+	CYCLES=$${CYCLES:-5} $(PYTEST) tests/faults/test_registry_kills.py -s -n 0 $(ARGS)
 
 screens: setup ## Take pictures of every screen into docs/screens
 	$(PYTEST) tests/browser/test_screens.py -m screens -s -n 0 $(ARGS)

@@ -56,7 +56,7 @@ def main() -> None:
     step("web packages", lock, lambda: npm("ci", "--no-audit", "--no-fund"), made=WEB / "node_modules")
     step("web bundle", [*lock, *web_sources()], lambda: npm("run", "build"), made=BUNDLE)
     if is_dev:
-        step("chromium", [], lambda: apt("chromium"), made=chromium())
+        step("chromium", [], lambda: apt("chromium-headless-shell"), made=chromium())
         step("wrk, for benchmarks", [], lambda: apt("wrk"), made=Path(shutil.which("wrk") or "/usr/bin/wrk"))
         step("font for pictures", [], lambda: apt("fonts-inter"), made=Path("/usr/share/fonts/opentype/inter"))
         step("postgresql 15", [], install_postgres_15, made=POSTGRES_15)
@@ -110,7 +110,9 @@ def make_environment() -> None:
 def uv(command: str, *args: str | Path) -> None:
     program = VENV / "bin" / "uv"
     program = program if program.exists() else Path(shutil.which("uv") or program)
-    run(program, "pip", command, "--quiet", "--python", VENV / "bin" / "python", *args)
+    # Compiled now, once: every process of the project would do it again where Python may not write beside the sources.
+    quiet = ("--quiet", "--compile-bytecode")
+    run(program, "pip", command, *quiet, "--python", VENV / "bin" / "python", *args)
 
 
 def npm(*args: str) -> None:
@@ -137,8 +139,8 @@ def web_sources() -> list[Path]:
 
 
 def chromium() -> Path:
-    named = os.environ.get("VOELGOED_CHROMIUM") or shutil.which("chromium")
-    return Path(named) if named else Path("/usr/bin/chromium")
+    named = os.environ.get("VOELGOED_CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    return Path(named) if named else Path("/usr/bin/chromium-headless-shell")
 
 
 def install_postgres_15() -> None:

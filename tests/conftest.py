@@ -1,12 +1,13 @@
-"""One PostgreSQL and one Valkey for the whole run, a database of its own for each worker.
+"""A PostgreSQL and a Valkey for each process that runs tests, from the first test to the last.
 
-The controlling process starts the servers and makes the template; the workers copy it. `VOELGOED_PG_CONFIG` runs the
-same tests on another PostgreSQL.
+Of its own, because readers of the journal wait for every transaction of their server: a test then waits for nobody
+else's. `VOELGOED_PG_CONFIG` runs the same tests on another PostgreSQL.
 """
 
 import asyncio
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -14,10 +15,11 @@ from pathlib import Path
 import asyncpg
 import pytest
 import structlog
+from hypothesis import settings as hypothesis_settings
 from pydantic import SecretStr
 
 from tests.make import passing
-from tests.make.processes import free_port
+from tests.make.processes import free_port, installation
 from tests.make.web import Site, serving
 from voelgoed import schema
 from voelgoed.config import Settings
@@ -29,28 +31,37 @@ from voelgoed.wiring import Services, build_services
 
 TEMPLATE = "template_voelgoed"
 TEST_DIR_ENV = "VOELGOED_TEST_DIR"
-POSTGRESQL_FIXTURES = {"db", "owner_conn", "app_conn", "database"}
+POSTGRESQL_FIXTURES = {"database", "jobs_database"}  # every way to the tests' server goes by one of them
 SECRET_KEY = b"a secret key that only tests have"
 STASH = pytest.StashKey[Embedded]()
 
+# How long an example takes is the machine's business: a slow one is no counterexample.
+hypothesis_settings.register_profile("here", deadline=None)
+hypothesis_settings.load_profile("here")
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the servers in the controlling process; xdist's workers find them by the environment."""
-    if hasattr(config, "workerinput") or config.option.collectonly or config.option.help:
+    """Start the servers, in every process but the one that only hands tests out."""
+    only_hands_out = not hasattr(config, "workerinput") and config.getoption("dist", "no") != "no"
+    if only_hands_out or config.option.collectonly or config.option.help:
         return
     home = Path(tempfile.mkdtemp(prefix="voelgoed-tests-"))
     home.chmod(0o755)  # the servers' own user has to reach it
-    named = os.environ.get("VOELGOED_PG_CONFIG")
-    embedded = Embedded(home, pg_config=Path(named) if named else None, durable=False)
+    embedded = Embedded(home, pg_config=_pg_config(), durable=False)
     config.stash[STASH] = embedded
     os.environ[TEST_DIR_ENV] = str(home)
     asyncio.run(_start(embedded))
 
 
-def pytest_report_header(config: pytest.Config) -> str | None:
+def pytest_report_header() -> str:
     """Say which PostgreSQL this leg runs on."""
-    embedded = config.stash.get(STASH, None)
-    return f"PostgreSQL {(embedded.home / 'pg' / 'PG_VERSION').read_text().strip()}" if embedded else None
+    _, major = Embedded(Path(tempfile.gettempdir()), pg_config=_pg_config()).postgres_programs(to_run=False)
+    return f"PostgreSQL {major}"
+
+
+def _pg_config() -> Path | None:
+    named = os.environ.get("VOELGOED_PG_CONFIG")
+    return Path(named) if named else None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -62,6 +73,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 async def _start(embedded: Embedded) -> None:
     await embedded.start()
+    admin = await asyncpg.connect(embedded.admin_url)
+    try:
+        # It comes when it likes: readers of the journal wait for its transactions too, and plans change by its figures.
+        await admin.execute("alter system set autovacuum = off")
+        await admin.execute("select pg_reload_conf()")
+    finally:
+        await admin.close()
     await schema.create_database(embedded.admin_url, TEMPLATE)
     await schema.migrate(embedded.postgres_url(schema.OWNER, TEMPLATE))
 
@@ -88,13 +106,13 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def servers() -> Embedded:
-    """Where the run's servers are; they are the controlling process's to stop."""
+    """Where the servers of this process are."""
     return Embedded(Path(os.environ[TEST_DIR_ENV]))
 
 
 @pytest.fixture(scope="session")
 async def database(servers: Embedded, worker_id: str) -> str:
-    """The name of this worker's own database, made anew from the template."""
+    """The name of a database that most tests share, made from the template."""
     name = f"voelgoed_{worker_id}"
     admin = await asyncpg.connect(servers.admin_url)
     try:
@@ -131,10 +149,8 @@ async def app_conn(servers: Embedded, database: str) -> AsyncIterator[Connection
 
 
 @pytest.fixture(scope="session")
-def redis_url(servers: Embedded, worker_id: str) -> str:
-    """A Redis database of this worker's own."""
-    number = 0 if worker_id == "master" else int(worker_id.removeprefix("gw")) + 1
-    return f"{servers.valkey_url}?db={number}"
+def redis_url(servers: Embedded) -> str:
+    return servers.valkey_url
 
 
 @pytest.fixture(scope="session")
@@ -177,3 +193,22 @@ def data_dir() -> Iterator[Path]:
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def first_start() -> Iterator[Path]:
+    """What the first start of a demonstration leaves behind: a cluster, its tables, its events."""
+    folder = Path(tempfile.mkdtemp(prefix="vg-"))
+    folder.chmod(0o755)
+    with installation(folder):
+        pass
+    (folder / "demo.log").unlink()
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def lived_in(data_dir: Path, first_start: Path) -> Path:
+    """A data folder for a demonstration that is not about its first start."""
+    subprocess.run(["cp", "-a", f"{first_start}/.", data_dir], check=True)  # with whose it is
+    return data_dir

@@ -35,11 +35,11 @@ def test_people_get_sentences(data_dir: Path) -> None:
     assert "Everything needed is there." in done.stdout
 
 
-def test_a_running_installation_is_looked_at(data_dir: Path) -> None:
+def test_a_running_installation_is_looked_at(lived_in: Path) -> None:
     """Its own port and data folder are no problem, and its schema is read."""
-    with installation(data_dir) as running:
+    with installation(lived_in) as running:
         port = running.address.rsplit(":", 1)[1]
-        code, found = examine(environment(data_dir, VOELGOED_PORT=port))
+        code, found = examine(environment(lived_in, VOELGOED_PORT=port))
     assert code == 0
     assert f"a demonstration, in use by process {running.process.pid}" in found["data folder"]["message"]
     assert "served by the running installation" in found["port"]["message"]

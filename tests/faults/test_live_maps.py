@@ -16,7 +16,7 @@ from voelgoed.config import Settings
 from voelgoed.embedded import Embedded
 from voelgoed.holds.hotmap import HotMap
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 VIEWERS = 12
 """The kernel deals them out: all of them to one of two processes it hardly ever does."""

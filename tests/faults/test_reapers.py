@@ -27,7 +27,7 @@ from voelgoed.redis import RedisLink
 from voelgoed.telemetry import metrics
 from voelgoed.wiring import Services, build_services
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timeout(120)
 
 WITHIN_S = 30
 SEATS = ("S-A-1", "S-A-2", "S-A-3", "S-A-4", "S-B-1", "S-B-2", "S-B-3", "S-B-4")

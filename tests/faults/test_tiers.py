@@ -49,7 +49,7 @@ from voelgoed.redis import RedisAway, RedisLink
 from voelgoed.telemetry import metrics
 from voelgoed.wiring import Services, build_services
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 HURTS = ("killed", "frozen", "slow", "sluggish", "old", "flushed", "haunted", "garbled", "mistyped")
 WITHIN_S = 30
@@ -682,6 +682,7 @@ async def test_everything_is_read_from_postgresql_without_redis(lonely: Services
     assert lonely.redis.state is State.OPEN
 
 
+@pytest.mark.alone
 @pytest.mark.req("FALL-09", "FALL-14")
 async def test_no_ask_waits_for_a_redis_that_hangs(db: Database, settings: Settings, tmp_path: Path) -> None:
     """The same asks with Redis well and with Redis frozen: none waits for it, and they take no longer for it."""

@@ -46,25 +46,25 @@ def is_ready(address: str) -> bool:
         return False
 
 
-async def test_nobody_outlives_a_killed_parent(data_dir: Path) -> None:
+async def test_nobody_outlives_a_killed_parent(lived_in: Path) -> None:
     """After kill -9 of the parent with two web processes: all gone within a second, data intact at the next start."""
-    with installation(data_dir, "--workers", "2") as running:
+    with installation(lived_in, "--workers", "2") as running:
         assert set(running.pids) == {"web-1", "web-2", "worker", "crowd", "postgres", "valkey"}
         assert is_ready(running.address)
-        await write(data_dir, "before-the-kill")
+        await write(lived_in, "before-the-kill")
         everybody = family(running.process.pid)
         assert len(everybody) > 10  # the parent, its children, and PostgreSQL's own
         running.process.kill()
         running.process.wait()
         wait_until(lambda: not any(map(is_alive, everybody)), within_s=1)
-    with installation(data_dir) as running:
+    with installation(lived_in) as running:
         assert is_ready(running.address)
-        assert await slugs(data_dir) == {"passievol", "before-the-kill"}
+        assert await slugs(lived_in) == {"passievol", "before-the-kill"}
 
 
-def test_a_stuck_child_goes_too(data_dir: Path) -> None:
+def test_a_stuck_child_goes_too(lived_in: Path) -> None:
     """A web process whose event loop is stopped still leaves with its parent, once it may run at all."""
-    with installation(data_dir) as running:
+    with installation(lived_in) as running:
         web = running.pids["web-1"]
         os.kill(web, signal.SIGSTOP)
         running.process.kill()
@@ -73,18 +73,18 @@ def test_a_stuck_child_goes_too(data_dir: Path) -> None:
         wait_until(lambda: not is_alive(web), within_s=1)
 
 
-def test_stopping_is_clean_and_quick(data_dir: Path) -> None:
+def test_stopping_is_clean_and_quick(lived_in: Path) -> None:
     """SIGTERM: exit code 0, everybody gone, within a second of asking (the best of three)."""
     times = []
     for _ in range(3):
-        with installation(data_dir, "--workers", "2") as running:
+        with installation(lived_in, "--workers", "2") as running:
             everybody = family(running.process.pid)
             started = time.monotonic()
             running.process.terminate()
             assert running.process.wait(10) == 0
             times.append(time.monotonic() - started)
             assert not any(map(is_alive, everybody))
-    log = (data_dir / "demo.log").read_text()
+    log = (lived_in / "demo.log").read_text()
     assert log.count("web_stopped") == 6
     assert log.count("worker_stopped") == 3
     assert "web_stopped_late" not in log
@@ -92,11 +92,11 @@ def test_stopping_is_clean_and_quick(data_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["web-1", "worker", "crowd", "postgres", "valkey"])
-def test_whoever_dies_comes_back(data_dir: Path, name: str) -> None:
+def test_whoever_dies_comes_back(lived_in: Path, name: str) -> None:
     """After kill -9 of any one process: the installation is whole again without a hand."""
-    with installation(data_dir) as running:
+    with installation(lived_in) as running:
         os.kill(running.pids[name], signal.SIGKILL)
-        log = data_dir / "demo.log"
+        log = lived_in / "demo.log"
         came_back = {"postgres": "embedded_server_restarted", "valkey": "embedded_server_restarted"}
         word = came_back.get(name, "process_restarted")
         wait_until(lambda: word in log.read_text(), within_s=30)
@@ -142,10 +142,10 @@ def test_a_taken_port_is_said_and_nothing_is_started(data_dir: Path) -> None:
     assert not (data_dir / "pg").exists()
 
 
-def test_a_second_owner_of_the_data_is_refused(data_dir: Path) -> None:
+def test_a_second_owner_of_the_data_is_refused(lived_in: Path) -> None:
     """The first one goes on undisturbed."""
-    with installation(data_dir) as running:
-        refused = voelgoed("serve", "--port", "0", env=environment(data_dir))
+    with installation(lived_in) as running:
+        refused = voelgoed("serve", "--port", "0", env=environment(lived_in))
         assert refused.returncode == 2
         assert f"(pid {running.process.pid}) already owns" in refused.stderr
         assert is_ready(running.address)

@@ -1,7 +1,7 @@
 """A process that publishes an event, to be killed in the middle of it.
 
-As a program: `python -m tests.holds.publishing <database url> <organization id> <event id>`. For each piece that is
-there for good it says "piece", and goes on at a line on its standard input.
+As a program: `python -m tests.holds.publishing <database url> <organization id> <event id> <seats per piece>`. For each
+piece that is there for good it says "piece", and goes on at a line on its standard input.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from voelgoed.redis import RedisLink
 from voelgoed.seating.studio import Studio
 
 
-async def publish(url: str, organization_id: OrganizationId, event_id: UUID) -> None:
+async def publish(url: str, organization_id: OrganizationId, event_id: UUID, seats: int) -> None:
     db = await Database.open(url)
     add, begun = store.add_seats, 0
 
@@ -33,11 +33,11 @@ async def publish(url: str, organization_id: OrganizationId, event_id: UUID) -> 
         await add(*given)
 
     studio = Studio(db, Cache(link=RedisLink("redis://127.0.0.1:1")))  # nothing is read from it
-    with patch.object(store, "add_seats", telling):
+    with patch.object(store, "add_seats", telling), patch.object(inventory, "SEATS_PER_PIECE", seats):
         await inventory.publish(studio, organization_id, event_id, Order(verb=Verb.PUBLISH), by=OPERATOR)
     print("published", flush=True)
     await db.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(publish(sys.argv[1], OrganizationId(UUID(sys.argv[2])), UUID(sys.argv[3])))
+    asyncio.run(publish(sys.argv[1], OrganizationId(UUID(sys.argv[2])), UUID(sys.argv[3]), int(sys.argv[4])))

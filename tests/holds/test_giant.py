@@ -1,4 +1,4 @@
-"""The largest hall there is goes on sale: piece by piece, in nobody's way, and whole whatever happens in between."""
+"""The largest halls go on sale: piece by piece, in nobody's way, and whole whatever happens in between."""
 
 import asyncio
 import subprocess
@@ -49,7 +49,7 @@ TRIES: Final = 4
 WAIT_S: Final = 60
 PIECES: Final = 10
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.alone]
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +68,12 @@ async def stadium(studio: Studio, venue: Venue) -> Hall:
     return await halls.load_hall(studio, venue.organization_id, pin)
 
 
+@pytest.fixture(scope="module")
+async def arena(studio: Studio, venue: Venue) -> Hall:
+    pin = await active_pin(studio, venue, generate(presets.preset("arena-20k")))
+    return await halls.load_hall(studio, venue.organization_id, pin)
+
+
 @pytest.fixture
 async def giant(owner_conn: Connection, studio: Studio, place: Organization, venue: Venue, stadium: Hall) -> Seated:
     """An event in the stadium, not yet published; PostgreSQL has figures only of what was there before it."""
@@ -75,6 +81,17 @@ async def giant(owner_conn: Connection, studio: Studio, place: Organization, ven
     event = await make_event(studio.db, place, venue)
     await save(studio, event, Wanted(pin=stadium.pin, overrides={}))
     return Seated(event=event, venue=venue, hall=stadium, rules={})
+
+
+@pytest.fixture
+async def large(
+    studio: Studio, place: Organization, venue: Venue, arena: Hall, monkeypatch: pytest.MonkeyPatch
+) -> Seated:
+    """An event in an arena, not yet published, in as many pieces as a giant: for what happens between two of them."""
+    monkeypatch.setattr(inventory, "SEATS_PER_PIECE", len(arena.codes) // PIECES)
+    event = await make_event(studio.db, place, venue)
+    await save(studio, event, Wanted(pin=arena.pin, overrides={}))
+    return Seated(event=event, venue=venue, hall=arena, rules={})
 
 
 class Stopwatch:
@@ -140,6 +157,7 @@ async def until_begun(watch: Stopwatch, work: Awaitable[Any]) -> asyncio.Task[An
     return watch.task
 
 
+@pytest.mark.alone
 async def test_a_hundred_thousand_seats_in_pieces(studio: Studio, giant: Seated, watch: Stopwatch) -> None:
     """All of them are there; no transaction was a large part of the whole, so nobody waited for long."""
     shares = []
@@ -157,6 +175,7 @@ async def test_a_hundred_thousand_seats_in_pieces(studio: Studio, giant: Seated,
     await require_agreement(studio, giant.event)
 
 
+@pytest.mark.alone
 async def test_others_go_on_while_it_is_published(
     services: Services, studio: Studio, db: Database, place: Organization, giant: Seated, watch: Stopwatch
 ) -> None:
@@ -194,6 +213,7 @@ async def test_others_go_on_while_it_is_published(
     raise AssertionError(f"longest wait, longest piece, longest without a giant: {rounds}")
 
 
+@pytest.mark.alone
 async def test_a_change_of_a_giant_costs_what_changes(studio: Studio, giant: Seated) -> None:
     """One section closed is less work than all of them written: also at once, when PostgreSQL has no figures yet."""
     overlay = Overlay(disabled_zones=(giant.hall.layout.zones[0].code,))
@@ -203,6 +223,7 @@ async def test_a_change_of_a_giant_costs_what_changes(studio: Studio, giant: Sea
     await require_agreement(studio, giant.event)
 
 
+@pytest.mark.alone
 async def test_seats_out_of_sale_are_not_slow(studio: Studio, giant: Seated, watch: Stopwatch) -> None:
     """Every second seat closed: the pieces take longer, by a little and not by their square."""
     every_second = Overlay(blocked_seats=tuple(giant.hall.codes[::2]))
@@ -218,6 +239,7 @@ async def test_seats_out_of_sale_are_not_slow(studio: Studio, giant: Seated, wat
     assert longest[0] <= 10 * longest[1]
 
 
+@pytest.mark.alone
 async def test_what_is_left_of_a_giant_is_soon_gone(studio: Studio, giant: Seated) -> None:
     """To remove nine pieces takes no longer, by much, than to write ten."""
     published = await timed(publish(studio, giant.event))
@@ -230,27 +252,28 @@ async def test_what_is_left_of_a_giant_is_soon_gone(studio: Studio, giant: Seate
     assert cleared < 4 * published
 
 
-async def test_cancelled_in_the_middle(studio: Studio, giant: Seated, watch: Stopwatch) -> None:
+async def test_cancelled_in_the_middle(studio: Studio, large: Seated, watch: Stopwatch) -> None:
     """Its seats are nobody's; what is left is tidied away, or written over by the next who publishes."""
     for _ in range(2):
         watch.has_begun.clear()
-        task = await until_begun(watch, publish(studio, giant.event))
+        task = await until_begun(watch, publish(studio, large.event))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert 0 < await seat_count(studio.db, giant.event) < SEATS_MAX
-        await require_untouched_draft(studio.db, giant.event)
-    await inventory.sweep(studio.db, giant.organization_id, giant.event.id)
-    assert await seat_count(studio.db, giant.event) == 0
-    event = await publish(studio, giant.event)
+        assert 0 < await seat_count(studio.db, large.event) < len(large.hall.codes)
+        await require_untouched_draft(studio.db, large.event)
+    await inventory.sweep(studio.db, large.organization_id, large.event.id)
+    assert await seat_count(studio.db, large.event) == 0
+    event = await publish(studio, large.event)
     assert event.inventory_epoch == 1
     await require_agreement(studio, event)
 
 
-async def test_killed_in_the_middle(servers: Embedded, database: str, studio: Studio, giant: Seated) -> None:
+async def test_killed_in_the_middle(servers: Embedded, database: str, studio: Studio, large: Seated) -> None:
     """A process dies without a word after some pieces: the event is a draft, and the next one publishes all of it."""
     url = servers.postgres_url(schema.APP, database)
-    argv = [sys.executable, "-m", "tests.holds.publishing", url, str(giant.organization_id), str(giant.event.id)]
+    asked = [url, str(large.organization_id), str(large.event.id), str(inventory.SEATS_PER_PIECE)]
+    argv = [sys.executable, "-m", "tests.holds.publishing", *asked]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -260,37 +283,37 @@ async def test_killed_in_the_middle(servers: Embedded, database: str, studio: St
             process.stdin.flush()
         process.kill()
     assert process.returncode == -9
-    assert 4 * inventory.SEATS_PER_PIECE <= await seat_count(studio.db, giant.event) < SEATS_MAX
-    await require_untouched_draft(studio.db, giant.event)
-    event = await publish(studio, giant.event)
+    assert 4 * inventory.SEATS_PER_PIECE <= await seat_count(studio.db, large.event) < len(large.hall.codes)
+    await require_untouched_draft(studio.db, large.event)
+    event = await publish(studio, large.event)
     assert event.inventory_epoch == 1
-    assert await seat_count(studio.db, event) == SEATS_MAX
+    assert await seat_count(studio.db, event) == len(large.hall.codes)
     await require_agreement(studio, event)
 
 
-async def test_two_publish_it(db: Database, studio: Studio, giant: Seated, redis_url: str) -> None:
+async def test_two_publish_it(db: Database, studio: Studio, large: Seated, redis_url: str) -> None:
     """As from two processes, at once: one wins, the other is told, and every seat is there once."""
     async with RedisLink(redis_url, connect_timeout_s=1, call_timeout_s=1) as link:
         other = Studio(db, Cache(link=link))
-        await halls.load_hall(other, giant.organization_id, giant.pin)
-        came = await asyncio.gather(publish(studio, giant.event), publish(other, giant.event), return_exceptions=True)
+        await halls.load_hall(other, large.organization_id, large.pin)
+        came = await asyncio.gather(publish(studio, large.event), publish(other, large.event), return_exceptions=True)
     refusals = [one for one in came if isinstance(one, BaseException)]
     assert len(refusals) == 1, refusals
     (refused,) = refusals
     assert isinstance(refused, EventChanged | EventMoveRefused)
-    event = await require_agreement(studio, giant.event)
+    event = await require_agreement(studio, large.event)
     assert (event.status, event.inventory_epoch) == (Status.PUBLISHED, 1)
     assert len(await facts_of(db, event, "event_inventory_created")) == 1
 
 
-async def test_its_overlay_is_saved_in_the_middle(studio: Studio, giant: Seated, watch: Stopwatch) -> None:
+async def test_its_overlay_is_saved_in_the_middle(studio: Studio, large: Seated, watch: Stopwatch) -> None:
     """Whoever publishes is told that something changed, or publishes what was saved; never half of each."""
-    closed = Overlay(blocked_seats=tuple(giant.hall.codes[:5_000]))
-    publishing = await until_begun(watch, publish(studio, giant.event))
-    await save(studio, giant.event, Wanted(pin=giant.pin, overrides=giant.hall.written(closed)))
+    closed = Overlay(blocked_seats=tuple(large.hall.codes[:1_000]))
+    publishing = await until_begun(watch, publish(studio, large.event))
+    await save(studio, large.event, Wanted(pin=large.pin, overrides=large.hall.written(closed)))
     came: Any = (await asyncio.gather(publishing, return_exceptions=True))[0]
     if isinstance(came, BaseException):
         assert isinstance(came, EventChanged)
-        await require_untouched_draft(studio.db, giant.event)
-        await publish(studio, giant.event)
-    await require_agreement(studio, giant.event)
+        await require_untouched_draft(studio.db, large.event)
+        await publish(studio, large.event)
+    await require_agreement(studio, large.event)

@@ -308,8 +308,9 @@ async def test_a_stranger_never_rides_along(sale: Sale, services: Services, *, i
 # FAIRNESS
 
 
-async def test_every_event_has_its_turn(sale: Sale, services: Services) -> None:
+async def test_every_event_has_its_turn(sale: Sale, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     """With every connection at work and crowds in front, an event that comes late is the very next to be served."""
+    monkeypatch.setattr(module, "COMPANY_S", 60.0)  # all of them sell for as long as it takes
     hot = [sale, *[await sale.other_event(services) for _ in range(CONNECTIONS - 1)]]
     cold = await sale.other_event(services)
     sale.door.gate.clear()
@@ -338,6 +339,7 @@ async def test_an_event_in_company_has_one_batch_under_way(
     await until(lambda: len(sale.door.under_way) == 2)
     sale.door.gate.set()
     await gathered(tasks)
+    monkeypatch.setattr(module, "COMPANY_S", 60.0)
     sale.door.gate.clear()
     tasks = sale.start(other.ask(0), *(sale.ask(number) for number in range(300, 600)))
     await until(lambda: len(sale.door.under_way) == 2)
