@@ -1,13 +1,21 @@
 """The platform's staff: every intervention has a reason, and stands in the journal of whom it touched."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from tests.make.accounts import Person, make_organization, make_person
 from tests.make.web import Site
+from voelgoed.accounts import usecases
 from voelgoed.accounts.model import Organization, Role
+from voelgoed.accounts.refusals import SlugReserved
+from voelgoed.accounts.rules import RESERVED_SLUGS
 from voelgoed.db import Database
+from voelgoed.http.app import contract_route
+from voelgoed.http.assets import load_bundle
+from voelgoed.http.declared import all_routes
 from voelgoed.ids import new_id
 
 
@@ -111,3 +119,29 @@ async def test_organizations_are_founded_and_listed(site: Site, super_admin: Per
         "name": "New",
         "is_suspended": False,
     }
+
+
+ROUTER = Path(__file__).resolve().parents[2] / "web" / "src" / "lib" / "router.svelte.ts"
+SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+@pytest.mark.parametrize("slug", sorted(RESERVED_SLUGS))
+async def test_no_organization_stands_where_the_installation_does(
+    site: Site, db: Database, super_admin: Person, slug: str
+) -> None:
+    """Neither by the platform's pages nor by the operator."""
+    asked = {"slug": slug, "name": "New"}
+    refused = await site.client.post("/api/platform/orgs", headers=super_admin.headers, json=asked)
+    assert (refused.status_code, refused.json()["error"]) == (400, "slug_reserved")
+    with pytest.raises(SlugReserved):
+        await usecases.found_organization(db, slug=slug, name="New")
+
+
+def test_every_address_of_our_own_is_reserved() -> None:
+    """What a route, a file of the bundle or a page answers at the root and could be an organization's name."""
+    routes = {route.template.split("/")[1] for route in [*all_routes(), contract_route()]}
+    files = {name.partition("/")[0] for name in load_bundle()}
+    assert {"api", "assets", "icons", "metrics"} <= routes | files
+    assert {name for name in routes | files if SLUG.fullmatch(name)} <= RESERVED_SLUGS
+    (listed,) = re.findall(r"const RESERVED = new Set\(\[(.+)\]\)", ROUTER.read_text())
+    assert set(re.findall(r"'([^']+)'", listed)) == RESERVED_SLUGS

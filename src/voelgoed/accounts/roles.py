@@ -5,6 +5,7 @@ from uuid import UUID
 
 from voelgoed.accounts import rules, store
 from voelgoed.accounts.model import Call, Member, Organization, Role
+from voelgoed.accounts.refusals import SlugReserved
 from voelgoed.db import Conn
 from voelgoed.errors import DomainError, Kind
 from voelgoed.ids import OrganizationId, UserId
@@ -48,6 +49,8 @@ async def found(
     conn: Conn, organization_id: OrganizationId, *, slug: str, name: str, call: Call | None
 ) -> Organization:
     """Make an organization; nobody is in it yet."""
+    if slug in rules.RESERVED_SLUGS:
+        raise SlugReserved(slug=slug)
     organization = await store.add_organization(conn, organization_id, slug, name)
     data = {"slug": slug, "name": name}
     if call is None:

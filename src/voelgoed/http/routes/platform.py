@@ -10,7 +10,7 @@ from pydantic import Field
 from voelgoed.accounts import platform
 from voelgoed.accounts.permissions import Action
 from voelgoed.accounts.platform import ApprovalRequired
-from voelgoed.accounts.refusals import OrganizationInvalid, SlugTaken
+from voelgoed.accounts.refusals import OrganizationInvalid, SlugReserved, SlugTaken
 from voelgoed.accounts.roles import LastOwner, MemberNotFound, RoleChangeRefused
 from voelgoed.accounts.signing import OrganizationNotFound
 from voelgoed.events import platform as event_platform
@@ -89,7 +89,7 @@ async def list_organizations(caller: Caller, cursor: Cursor = None, limit: Limit
 
 
 @router.post("", status_code=201)
-@guarded(Action.PLATFORM_CREATE_ORGANIZATION, SlugTaken, OrganizationInvalid)
+@guarded(Action.PLATFORM_CREATE_ORGANIZATION, SlugTaken, SlugReserved, OrganizationInvalid)
 async def create_organization(body: NewOrganizationBody, caller: Caller) -> Data[OrganizationView]:
     """Found an organization."""
     made = await platform.create_organization(caller.services.db, caller.call, slug=body.slug, name=body.name)
