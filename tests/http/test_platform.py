@@ -12,7 +12,7 @@ from voelgoed.accounts import usecases
 from voelgoed.accounts.model import Organization, Role
 from voelgoed.accounts.refusals import SlugReserved
 from voelgoed.accounts.rules import RESERVED_SLUGS
-from voelgoed.db import Database
+from voelgoed.db import Connection, Database
 from voelgoed.http.app import contract_route
 from voelgoed.http.assets import load_bundle
 from voelgoed.http.declared import all_routes
@@ -82,7 +82,7 @@ async def test_a_tenant_manager_needs_the_organizations_word(site: Site, db: Dat
     assert (await site.client.put(path, headers=manager.headers, json=approved)).json()["data"]["role"] == "admin"
     kind, actor, reason, data = (await facts(db, owner.organization))[-1]
     assert (kind, actor, reason) == ("member_role_changed", manager.user_id, "the owner is ill")
-    assert data["tenant_approval_reference"] == "letter of 1 March"
+    assert (data["tenant_approval_reference"], data["actor_type"]) == ("letter of 1 March", "tenant_manager")
     assert (data["role_before"], data["role_after"]) == ("staff", "admin")
 
 
@@ -137,7 +137,7 @@ async def test_no_organization_stands_where_the_installation_does(
         await usecases.found_organization(db, slug=slug, name="New")
 
 
-def test_every_address_of_our_own_is_reserved() -> None:
+async def test_every_address_of_our_own_is_reserved(owner_conn: Connection) -> None:
     """What a route, a file of the bundle or a page answers at the root and could be an organization's name."""
     routes = {route.template.split("/")[1] for route in [*all_routes(), contract_route()]}
     files = {name.partition("/")[0] for name in load_bundle()}
@@ -145,3 +145,5 @@ def test_every_address_of_our_own_is_reserved() -> None:
     assert {name for name in routes | files if SLUG.fullmatch(name)} <= RESERVED_SLUGS
     (listed,) = re.findall(r"const RESERVED = new Set\(\[(.+)\]\)", ROUTER.read_text())
     assert set(re.findall(r"'([^']+)'", listed)) == RESERVED_SLUGS
+    refused = "select pg_get_constraintdef(oid) from pg_constraint where conname = 'organizations_slug_free'"
+    assert set(re.findall(r"'([^']+)'", await owner_conn.fetchval(refused))) <= RESERVED_SLUGS

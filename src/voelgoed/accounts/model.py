@@ -127,6 +127,16 @@ class Actor:
         return self.user_id or self.api_key_id
 
     @property
+    def kind(self) -> str:
+        """What they are in the journal, which outlives their name: a role, or a program."""
+        return self.role.value if self.api_key_id is None else "api_key"
+
+    @property
+    def platform_kind(self) -> str:
+        """The same where somebody intervenes by a platform role; elsewhere that one does not count."""
+        return (Role.SUPER_ADMIN if Role.SUPER_ADMIN in self.platform_roles else Role.TENANT_MANAGER).value
+
+    @property
     def roles(self) -> frozenset[Role]:
         """Everything this actor is."""
         return self.platform_roles | {self.role} if self.platform_roles else _ONLY[self.role]

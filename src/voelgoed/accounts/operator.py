@@ -7,7 +7,7 @@ import structlog
 from voelgoed.accounts import rules, store
 from voelgoed.accounts.model import Organization, Role, User
 from voelgoed.accounts.passwords import Passwords
-from voelgoed.accounts.roles import UserNotFound
+from voelgoed.accounts.roles import OPERATOR, UserNotFound
 from voelgoed.accounts.signing import OrganizationNotFound, PasswordRefused
 from voelgoed.db import Database
 from voelgoed.ids import UserId, new_id
@@ -39,7 +39,7 @@ async def create_user(
             conn, UserId(new_id()), email=email, password_hash=password_hash, name=name, locale="en", is_guest=False
         )
         await store.set_member(conn, place.id, user.id, role)
-        data = {"user_id": str(user.id), "role_before": None, "role_after": role}
+        data = {"user_id": str(user.id), "role_before": None, "role_after": role, "actor_type": OPERATOR}
         await record(
             conn, Fact(kind="member_role_changed", organization_id=place.id, reason="by the operator", data=data)
         )

@@ -29,7 +29,7 @@ class ApprovalRequired(DomainError):
 class Reason:
     """Why the platform intervenes, and on whose word."""
 
-    __slots__ = ("approval", "text")
+    __slots__ = ("_by", "approval", "text")
 
     def __init__(self, call: Call, text: str, approval: str | None) -> None:
         """Refuse a tenant_manager without the organization's consent; a super_admin answers for themselves."""
@@ -37,9 +37,11 @@ class Reason:
             raise ApprovalRequired
         self.text = text
         self.approval = approval
+        self._by = call.actor.platform_kind
 
     def about(self) -> dict[str, str]:
-        return {"tenant_approval_reference": self.approval} if self.approval else {}
+        told = {"tenant_approval_reference": self.approval} if self.approval else {}
+        return {"actor_type": self._by, **told}
 
 
 async def list_organizations(db: Database, call: Call, *, cursor: str | None, limit: int) -> Page[Organization]:

@@ -12,6 +12,9 @@ from voelgoed.ids import OrganizationId, UserId
 from voelgoed.journal.model import Fact, RecordedFact
 from voelgoed.journal.recording import record
 
+OPERATOR = "operator"
+"""What the journal calls whoever has the machine itself."""
+
 
 class MemberNotFound(DomainError):
     """Nobody in this organization has this id or address."""
@@ -52,7 +55,7 @@ async def found(
     if slug in rules.RESERVED_SLUGS:
         raise SlugReserved(slug=slug)
     organization = await store.add_organization(conn, organization_id, slug, name)
-    data = {"slug": slug, "name": name}
+    data = {"slug": slug, "name": name, "actor_type": call.actor.platform_kind if call else OPERATOR}
     if call is None:
         await record(conn, Fact(kind="organization_created", organization_id=organization_id, data=data))
     else:
@@ -126,7 +129,7 @@ def fact_of(
     organization_id: OrganizationId | None = None,
     reason: str | None = None,
 ) -> Fact:
-    """A fact told by whoever asks, from where they ask."""
+    """A fact told by whoever asks, from where they ask; what they act as may be said in it."""
     return Fact(
         kind=kind,
         organization_id=organization_id or call.organization_id,
@@ -134,5 +137,5 @@ def fact_of(
         request_id=call.request_id,
         origin=call.origin,
         reason=reason,
-        data=data or {},
+        data={"actor_type": call.actor.kind, **(data or {})},
     )
