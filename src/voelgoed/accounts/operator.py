@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from voelgoed.accounts import rules, store
+from voelgoed.accounts import roles, rules, store
 from voelgoed.accounts.model import Organization, Role, User
 from voelgoed.accounts.passwords import Passwords
 from voelgoed.accounts.roles import OPERATOR, UserNotFound
@@ -69,6 +69,8 @@ async def dismiss(db: Database, *, email: str, role: Role) -> UserId:
         found = await store.find_user_by_email(conn, rules.normal_email(email))
         if found is None:
             raise UserNotFound
+        if role is Role.SUPER_ADMIN:
+            await roles.keep_a_super_admin(conn, found[0].id)
         await store.withdraw_platform_role(conn, found[0].id, role)
     log.info("platform_role_withdrawn", user_id=str(found[0].id), role=role)
     return found[0].id

@@ -48,6 +48,14 @@ class LastOwner(DomainError):
     message = "This is the last owner of an organization: make somebody else an owner first."
 
 
+class LastSuperAdmin(DomainError):
+    """Without them nobody could run the installation by its pages."""
+
+    kind = Kind.CONFLICT
+    code = "last_super_admin"
+    message = "This is the last super_admin of the installation: the operator appoints somebody else first."
+
+
 async def found(
     conn: Conn, organization_id: OrganizationId, *, slug: str, name: str, call: Call | None
 ) -> Organization:
@@ -86,6 +94,12 @@ async def change_role(
     data = {"user_id": str(user_id), "role_before": current, "role_after": role, **(about or {})}
     await record(conn, fact_of("member_role_changed", call, data, organization_id=organization_id, reason=reason))
     return await member_of(conn, organization_id, user_id)
+
+
+async def keep_a_super_admin(conn: Conn, leaving: UserId) -> None:
+    """Refuse to let the last one go. They are locked first, so that the last two cannot both go."""
+    if await store.lock_super_admins(conn) == {leaving}:
+        raise LastSuperAdmin
 
 
 def require_change(*, by: Role, current: Role | None, to: Role | None, owners_left: int) -> None:
