@@ -180,7 +180,7 @@ async def test_from_an_empty_house_to_a_cancelled_event(browser: Browser, house:
     await expect(shop.get_by_role("alert").filter(has_text="This event was cancelled")).to_be_visible()
     await expect(holds).to_contain_text("Nobody holds anything at the moment.")
     await expect(page.get_by_text("seats stay as they are")).to_be_visible()
-    for side in (desk, stranger):
-        assert await side.page.evaluate("window.isStill") is True
-        assert side.complaints == []
-        await side.context.close()
+    for visit in (desk, stranger):
+        assert await visit.page.evaluate("window.isStill") is True
+        assert visit.complaints == []
+        await visit.context.close()
