@@ -897,10 +897,11 @@ export interface paths {
         };
         /**
          * Follow Feed
-         * @description Every change of the organization's events, venues and gates, as it is committed.
+         * @description Every change of the organization's events, venues, gates, layouts, prices and policy, as it is committed.
          *
          *     The first frame is `hello`. Each frame has an id: a client that comes back with it as `Last-Event-ID` gets what it
-         *     missed, or `resync` when that is too much. `bye` is the last word of a process that stops.
+         *     missed, or `resync` when that is too much. `occupancy` says how full an event is that has moved, at most once a
+         *     second, and has no id. `bye` is the last word of a process that stops.
          */
         get: operations["follow_feed_api_admin_feed_get"];
         put?: never;
