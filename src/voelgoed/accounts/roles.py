@@ -98,7 +98,8 @@ async def change_role(
 
 async def keep_a_super_admin(conn: Conn, leaving: UserId) -> None:
     """Refuse to let the last one go. They are locked first, so that the last two cannot both go."""
-    if await store.lock_super_admins(conn) == {leaving}:
+    await store.lock_platform_roles(conn)
+    if await store.list_super_admins(conn) == {leaving}:
         raise LastSuperAdmin
 
 
