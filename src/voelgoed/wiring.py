@@ -154,7 +154,7 @@ def build_services(
         door=door,
         mailer=ConsoleMailer(),
         catalogue=catalogue,
-        feed=Feed(db, link),
+        feed=Feed(db, link, availability),
         maps=Maps(availability, catalogue, viewers_per_ip_max=settings.streams_per_ip),
         studio=Studio(db, cache),
         lanes=Lanes(lane_db or db, failures, availability),

@@ -17,7 +17,11 @@ async def test_founding_is_recorded_with_the_organization(db: Database) -> None:
     async with db.transaction(organization.id) as conn:
         facts = await conn.fetch("select kind, data from journal where organization_id = $1", organization.id)
     assert [fact["kind"] for fact in facts] == ["organization_created"]
-    assert json.loads(facts[0]["data"]) == {"slug": organization.slug, "name": "Passievol"}
+    assert json.loads(facts[0]["data"]) == {
+        "slug": organization.slug,
+        "name": "Passievol",
+        "actor_type": "operator",
+    }
     assert await usecases.find_organization(db, slug=organization.slug) == organization
 
 
@@ -32,7 +36,7 @@ async def test_an_address_is_taken_once(db: Database) -> None:
         assert await conn.fetchval(told, organization.slug) == 1
 
 
-@pytest.mark.parametrize("slug", ["", "Caps", "-a", "a-", "a b", "a" * 64, "a_b", "é", "api", "assets", "healthz"])
+@pytest.mark.parametrize("slug", ["", "Caps", "-a", "a-", "a b", "a" * 64, "a_b", "é"])
 async def test_addresses_have_a_form(db: Database, slug: str) -> None:
     """What would not look right in a URL is refused, and nothing is stored."""
     with pytest.raises(OrganizationInvalid):

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, as
 from tests.make.accounts import make_organization
 from tests.make.holds import Sale, on_sale
 from tests.make.layouts import theatre
+from tests.make.processes import environment, free_port
 from tests.make.web import Site
 from voelgoed.accounts.model import Organization
 from voelgoed.db import Database
@@ -66,6 +68,7 @@ class Visit:
 
 
 Guest = Callable[..., Awaitable[Visit]]
+House = tuple[str, dict[str, str]]
 
 
 async def open_visit(browser: Browser, site: Site, *, viewport: ViewportSize, dark: bool) -> Visit:
@@ -132,3 +135,20 @@ async def guest(browser: Browser, site: Site) -> AsyncIterator[Guest]:
     yield come
     for visit in opened:
         await visit.context.close()
+
+
+@pytest.fixture
+def house(data_dir: Path) -> Iterator[House]:
+    """An installation such as `make serve` starts: its port, and the settings it runs with."""
+    port = str(free_port())
+    env = environment(data_dir)
+    with (data_dir / "serve.log").open("w") as log:
+        argv = [str(ROOT / ".venv/bin/voelgoed"), "serve", "--port", port]
+        process = subprocess.Popen(argv, env=env, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
+    with process:
+        assert process.stdout is not None
+        try:
+            assert port in process.stdout.readline(), (data_dir / "serve.log").read_text()
+            yield port, env
+        finally:
+            process.terminate()

@@ -254,7 +254,7 @@ async def test_an_organization_is_founded_and_a_field_locked(visit: Visit, site:
     await expect(dialog.get_by_label("Web address")).to_have_value("die-nuwe-skouburg")
     await dialog.get_by_label("Web address").fill("platform")
     await dialog.get_by_role("button", name="Found it").click()
-    await expect(dialog.get_by_text("This cannot be used.")).to_be_visible()
+    await expect(dialog.get_by_text("belongs to the installation itself")).to_be_visible()
     slug = f"skouburg-{operator.user_id.hex[-12:]}"
     await dialog.get_by_label("Web address").fill(slug)
     await dialog.get_by_role("button", name="Found it").click()

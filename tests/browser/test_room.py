@@ -11,13 +11,14 @@ from tests.browser.conftest import DESKTOP, PRICES, Visit, open_visit
 from tests.browser.test_buying import SMALL_PHONE, basket, hold_by, open_sale, said_of, tap
 from tests.browser.test_organiser import ask_for, come_in, status_of
 from tests.make.accounts import Person, make_organization, make_person
-from tests.make.events import make_event
+from tests.make.events import make_event, move
 from tests.make.holds import Sale, let_pass, on_sale
 from tests.make.layouts import theatre
 from tests.make.seating import publish
 from tests.make.web import Site
 from voelgoed.accounts.model import Organization, Role
 from voelgoed.db import Connection, Database
+from voelgoed.events.model import Verb
 from voelgoed.holds.availability import Availability
 from voelgoed.holds.following import Dispatcher, Follower
 from voelgoed.holds.projection import Projection
@@ -298,6 +299,28 @@ async def test_it_is_cancelled_from_the_room(come: Comer, site: Site, sale: Sale
     await expect(shop.get_by_role("alert").filter(has_text="This event was cancelled")).to_be_visible()
     await expect(part(page, "Holds")).to_contain_text("Nobody holds anything at the moment.")
     assert said_of(desk) == []
+
+
+@pytest.mark.parametrize("verb", [Verb.CANCEL, Verb.END])
+async def test_what_is_over_is_only_looked_at(come: Comer, db: Database, sale: Sale, owner: Person, verb: Verb) -> None:
+    """Seats that were chosen are let go, and neither they nor the event are offered anything but what is left to do."""
+    visit = await come(owner)
+    page = visit.page
+    await open_room(page, sale)
+    await choose(page, sale, "STALLS-E-12", reach="Row")
+    await expect(page.get_by_role("button", name="Take out of sale")).to_be_visible()
+    if verb is Verb.END:
+        await move(db, sale.place.id, sale.event.id, Verb.GO_LIVE)
+    await move(db, sale.place.id, sale.event.id, verb)
+    await expect(page.get_by_text("seats stay as they are")).to_be_visible()
+    for _ in range(2):
+        await expect(part(page, "Live map")).to_be_visible()
+        for name in ("Take out of sale", "Choose none", "Frame", "Row", "Undo", "Cancel", "Postpone", "End"):
+            await expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+        await tap(page, sale, "STALLS-E-12")
+        await expect(page.get_by_text(re.compile("seats? chosen"))).to_have_count(0)
+        await page.reload()
+    assert said_of(visit) == []
 
 
 @pytest.mark.req("REG-34")

@@ -2,14 +2,12 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.browser.conftest import DESKTOP, ROOT, WAIT_MS
-from tests.make.processes import environment, free_port
+from tests.browser.conftest import DESKTOP, ROOT, WAIT_MS, House
 
 expect.set_options(timeout=WAIT_MS)
 pytestmark = [pytest.mark.postgresql, pytest.mark.timeout(240)]
@@ -31,23 +29,6 @@ def sections() -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-@pytest.fixture
-def house(data_dir: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """An installation such as `make serve` starts: its port, and the settings it runs with."""
-    port = str(free_port())
-    env = environment(data_dir)
-    with (data_dir / "serve.log").open("w") as log:
-        argv = [str(ROOT / ".venv/bin/voelgoed"), "serve", "--port", port]
-        process = subprocess.Popen(argv, env=env, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
-    with process:
-        assert process.stdout is not None
-        try:
-            assert port in process.stdout.readline(), (data_dir / "serve.log").read_text()
-            yield port, env
-        finally:
-            process.terminate()
-
-
 def shell(script: str, env: dict[str, str]) -> str:
     """Do what is printed, up to what fails; what it says."""
     argv = ["bash", "-euc", script]
@@ -56,7 +37,7 @@ def shell(script: str, env: dict[str, str]) -> str:
     return done.stdout
 
 
-async def test_the_tour_is_true(browser: Browser, house: tuple[str, dict[str, str]], tmp_path: Path) -> None:
+async def test_the_tour_is_true(browser: Browser, house: House, tmp_path: Path) -> None:
     """Every command and every step, in their order; what they promise is seen."""
     port, env = house
     found = sections()

@@ -101,6 +101,27 @@ async def test_two_owners_who_remove_each_other_leave_one(site: Site, db: Databa
             await conn.execute("update org_members set role = 'owner' where user_id = $1", owner.user_id)
 
 
+async def test_every_fact_says_what_its_teller_was(site: Site, db: Database, owner: Person) -> None:
+    """A role is changed and a name forgotten; what somebody was when they did something stays."""
+    place = owner.organization
+    newcomer = {"organization": place.slug, "email": f"{new_id().hex}@example.test", "password": "a long password"}
+    entered = await site.client.post("/api/auth/register", json={**newcomer, "name": "Berta", "locale": "en"})
+    assert entered.status_code == 201, entered.text
+    customer = entered.json()["data"]
+    path = f"/api/admin/members/{customer['user']['id']}"
+    assert (await site.client.put(path, headers=owner.headers, json={"role": "staff"})).status_code == 200
+    bearer = {"Authorization": f"Bearer {customer['token']}"}
+    assert (await site.client.post("/api/auth/logout", headers=bearer)).status_code == 204
+    async with db.transaction(place.id) as conn:
+        rows = await conn.fetch("select kind, data->>'actor_type' as was from journal order by seq")
+    assert [(row["kind"], row["was"]) for row in rows] == [
+        ("organization_created", "operator"),
+        ("registered", "customer"),
+        ("member_role_changed", "owner"),
+        ("signed_out", "staff"),
+    ]
+
+
 async def test_people_are_listed_in_pages(site: Site, db: Database, owner: Person) -> None:
     """Every one once, whatever the size of the page; a made-up cursor is refused."""
     everybody = {str(owner.user_id)} | {str((await make_person(db, owner.organization)).user_id) for _ in range(6)}

@@ -11,7 +11,9 @@ import pytest
 
 from tests.make.accounts import Person, make_organization, make_person
 from tests.make.events import call_of, carry_out, make_event, make_gate, make_venue, move, soon
+from tests.make.holds import hold_directly, on_sale
 from tests.make.web import Site
+from tests.realtime.test_maps import following
 from voelgoed.accounts.model import Role
 from voelgoed.db import Database
 from voelgoed.events import usecases
@@ -174,12 +176,12 @@ def test_a_place_of_somebody_elses_making_is_none(said: str) -> None:
     assert position_of(said) is None
 
 
-async def test_it_works_without_redis(db: Database, settings: object) -> None:
+async def test_it_works_without_redis(db: Database, services: Services) -> None:
     """Nobody wakes the feed, so it looks by itself."""
     place = await make_organization(db)
     stop = asyncio.Event()
     async with RedisLink("redis://127.0.0.1:1", connect_timeout_s=0.05, call_timeout_s=0.05) as away:
-        feed = Feed(db, away, pace_s=0.02)
+        feed = Feed(db, away, services.availability, pace_s=0.02)
         running = asyncio.create_task(feed.run(stop))
         watcher = await feed.open(place.id, new_id())
         assert b"event: hello" in (await watcher.next_frame() or b"")
@@ -197,7 +199,7 @@ async def test_a_message_wakes_it(db: Database, services: Services, redis_url: s
     event = await make_event(db, place)
     stop = asyncio.Event()
     async with RedisLink(redis_url, connect_timeout_s=1, call_timeout_s=1) as link:
-        feed = Feed(db, link, pace_s=3600)
+        feed = Feed(db, link, services.availability, pace_s=3600)
         running = asyncio.create_task(feed.run(stop))
         watcher = await feed.open(place.id, new_id())
         await watcher.next_frame()
@@ -232,7 +234,7 @@ async def test_a_slow_reader_is_told_to_start_over_and_let_go(
 async def test_streams_are_limited(services: Services, db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """For one person and for the process; whoever closes one may open another."""
     place = await make_organization(db)
-    feed, person = Feed(db, services.redis), new_id()
+    feed, person = Feed(db, services.redis, services.availability), new_id()
     opened = [await feed.open(place.id, person) for _ in range(feeds.WATCHERS_PER_ACTOR_MAX)]
     with pytest.raises(TooManyStreams):
         await feed.open(place.id, person)
@@ -326,7 +328,7 @@ async def test_the_last_word_of_a_process_is_bye(
 ) -> None:
     """Streams are ended, not cut, when a process stops."""
     stop = asyncio.Event()
-    feed = Feed(db, services.redis)
+    feed = Feed(db, services.redis, services.availability)
     running = asyncio.create_task(feed.run(stop))
     watcher = await feed.open(staff.organization.id, staff.user_id)
     assert b"hello" in (await watcher.next_frame() or b"")
@@ -349,3 +351,44 @@ async def test_a_head_does_not_wait_for_the_end(site: Site, staff: Person) -> No
     answer = await site.client.head("/api/admin/feed", headers=staff.headers)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/event-stream"
+
+
+async def test_how_full_a_sale_is_comes_by_itself(site: Site, services: Services, db: Database, staff: Person) -> None:
+    """Counts of what has moved, also where this process had no map of it; nobody else's, and no place to go on from."""
+    sale = await on_sale(services, staff.organization)
+    stranger = await make_person(db, role=Role.STAFF)
+    async with following(services), watching(site, staff) as stream, watching(site, stranger) as other:
+        assert services.availability.peek(sale.event.id) is None
+        await hold_directly(db, sale.seated, new_id(), "S-A-1", "S-A-2")
+        while (frame := await stream.next()).name != "occupancy":
+            pass
+        assert frame.id is None
+        assert frame.data.pop("epoch") is not None
+        assert frame.data.pop("map_version") is not None
+        counts = {"total": 313, "available": 311, "held": 2, "sold": 0, "blocked": 0}
+        assert frame.data == {"event_id": str(sale.event.id), **counts}
+        await sale.block("S-A-1")
+        while (frame := await stream.next()).data.get("blocked") != 1:
+            pass
+        assert (frame.data["held"], frame.data["available"]) == (1, 311)
+        await make_event(db, stranger.organization)
+        assert (await other.next()).name == "event_created"
+
+
+async def test_prices_and_what_seating_may_be_are_told(site: Site, db: Database) -> None:
+    """An open seating page follows them; what they are now is for those who may read it."""
+    owner = await make_person(db, role=Role.OWNER)
+    price = {"name": "Adult", "currency": "ZAR", "amount_minor": 45_000}
+    async with watching(site, owner) as stream:
+        made = await site.client.post("/api/admin/pricing-rules", headers=owner.headers, json=price)
+        assert made.status_code == 201, made.text
+        frame = await stream.next()
+        assert (frame.name, frame.data["pricing_rule_id"]) == ("pricing_rule_created", made.json()["data"]["id"])
+        assert "amount_minor" not in frame.data
+        now = (await site.client.get("/api/admin/seating-policy", headers=owner.headers)).json()["data"]
+        headers = owner.headers | {"If-Match": f'"{now["version"]}"'}
+        said = await site.client.patch(
+            "/api/admin/seating-policy", headers=headers, json={"values": {"max_seats_per_booking": 4}}
+        )
+        assert said.status_code == 200, said.text
+        assert (await stream.next()).name == "seating_policy_changed"

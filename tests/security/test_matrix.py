@@ -549,6 +549,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("POST", "/api/platform/orgs/{org_id}/resume"): Case(
         status=200, parameter="org_id", targets=organizations, body=lambda _: REASON
     ),
+    ("GET", "/api/platform/orgs/{org_id}/members"): Case(status=200, parameter="org_id", targets=organizations),
     ("PUT", "/api/platform/orgs/{org_id}/members/{user_id}"): Case(
         status=200, parameter="org_id", targets=organizations, body=lambda _: {**REASON, "role": "admin"}
     ),

@@ -28,6 +28,7 @@ class Role(StrEnum):
 
 
 MEMBER_ROLES = (Role.OWNER, Role.ADMIN, Role.STAFF, Role.SCANNER, Role.CUSTOMER)
+TEAM_ROLES = frozenset(MEMBER_ROLES) - {Role.CUSTOMER}
 PLATFORM_ROLES = (Role.SUPER_ADMIN, Role.TENANT_MANAGER)
 
 
@@ -125,6 +126,16 @@ class Actor:
     def id(self) -> UUID | None:
         """Who stands in the journal: the person, or the program's key."""
         return self.user_id or self.api_key_id
+
+    @property
+    def kind(self) -> str:
+        """What they are in the journal, which outlives their name: a role, or a program."""
+        return self.role.value if self.api_key_id is None else "api_key"
+
+    @property
+    def platform_kind(self) -> str:
+        """The same where somebody intervenes by a platform role; elsewhere that one does not count."""
+        return (Role.SUPER_ADMIN if Role.SUPER_ADMIN in self.platform_roles else Role.TENANT_MANAGER).value
 
     @property
     def roles(self) -> frozenset[Role]:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import structlog
 
-from voelgoed.accounts import rules, store
+from voelgoed.accounts import roles, rules, store
 from voelgoed.accounts.model import Organization, Role, User
 from voelgoed.accounts.passwords import Passwords
-from voelgoed.accounts.roles import UserNotFound
+from voelgoed.accounts.roles import OPERATOR, UserNotFound
 from voelgoed.accounts.signing import OrganizationNotFound, PasswordRefused
 from voelgoed.db import Database
 from voelgoed.ids import UserId, new_id
@@ -39,7 +39,7 @@ async def create_user(
             conn, UserId(new_id()), email=email, password_hash=password_hash, name=name, locale="en", is_guest=False
         )
         await store.set_member(conn, place.id, user.id, role)
-        data = {"user_id": str(user.id), "role_before": None, "role_after": role}
+        data = {"user_id": str(user.id), "role_before": None, "role_after": role, "actor_type": OPERATOR}
         await record(
             conn, Fact(kind="member_role_changed", organization_id=place.id, reason="by the operator", data=data)
         )
@@ -69,6 +69,8 @@ async def dismiss(db: Database, *, email: str, role: Role) -> UserId:
         found = await store.find_user_by_email(conn, rules.normal_email(email))
         if found is None:
             raise UserNotFound
+        if role is Role.SUPER_ADMIN:
+            await roles.keep_a_super_admin(conn, found[0].id)
         await store.withdraw_platform_role(conn, found[0].id, role)
     log.info("platform_role_withdrawn", user_id=str(found[0].id), role=role)
     return found[0].id

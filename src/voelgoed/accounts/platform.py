@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from voelgoed.accounts import roles, store
-from voelgoed.accounts.model import Call, Member, Organization, Role
+from voelgoed.accounts.model import TEAM_ROLES, Call, Member, Organization, Role
 from voelgoed.accounts.permissions import Action, require
 from voelgoed.accounts.roles import fact_of
 from voelgoed.accounts.sessions import Sessions
@@ -26,10 +26,18 @@ class ApprovalRequired(DomainError):
     message = "A tenant_manager needs the organization's approval: give its reference."
 
 
+class OwnOrganization(DomainError):
+    """Whoever closed the place where they are signed in would be out with their next request."""
+
+    kind = Kind.CONFLICT
+    code = "own_organization"
+    message = "You are signed in at this organization: sign in at another one to suspend it."
+
+
 class Reason:
     """Why the platform intervenes, and on whose word."""
 
-    __slots__ = ("approval", "text")
+    __slots__ = ("_by", "approval", "text")
 
     def __init__(self, call: Call, text: str, approval: str | None) -> None:
         """Refuse a tenant_manager without the organization's consent; a super_admin answers for themselves."""
@@ -37,9 +45,11 @@ class Reason:
             raise ApprovalRequired
         self.text = text
         self.approval = approval
+        self._by = call.actor.platform_kind
 
     def about(self) -> dict[str, str]:
-        return {"tenant_approval_reference": self.approval} if self.approval else {}
+        told = {"tenant_approval_reference": self.approval} if self.approval else {}
+        return {"actor_type": self._by, **told}
 
 
 async def list_organizations(db: Database, call: Call, *, cursor: str | None, limit: int) -> Page[Organization]:
@@ -78,6 +88,8 @@ async def set_suspended(
     """Close an organization for now, or open it again. Its people are signed out at once."""
     require(call.actor, Action.PLATFORM_INTERVENE)
     why = Reason(call, reason, approval)
+    if is_suspended and organization_id == call.actor.organization_id:
+        raise OwnOrganization
     async with db.transaction(organization_id) as conn:
         await _organization(conn, organization_id)
         organization = await store.set_suspended(conn, organization_id, is_suspended=is_suspended)
@@ -85,6 +97,19 @@ async def set_suspended(
         await record(conn, fact_of(kind, call, why.about(), organization_id=organization_id, reason=why.text))
     sessions.end(organization_id)
     return organization
+
+
+async def list_team(
+    db: Database, call: Call, organization_id: OrganizationId, *, cursor: str | None, limit: int
+) -> Page[Member]:
+    """Those who work at an organization, whose roles may have to be changed. Its customers are its own."""
+    require(call.actor, Action.PLATFORM_INTERVENE)
+    async with db.transaction(organization_id) as conn:
+        await _organization(conn, organization_id)
+        found = await store.list_members(
+            conn, organization_id, roles=TEAM_ROLES, words=None, after=after_id(cursor), limit=limit + 1
+        )
+    return page_by_id(found, limit, lambda member: member.user_id)
 
 
 async def set_member_role(

@@ -106,6 +106,16 @@ delete from platform_roles
  where user_id = $1
    and role = $2;
 
+-- name: lock_platform_roles
+-- Whoever takes one away waits here for whoever else does, so that two cannot each remove the other; who reads them does not.
+lock table platform_roles in share row exclusive mode;
+
+-- name: list_super_admins
+select p.user_id
+  from platform_roles p
+  join users u on u.id = p.user_id and u.deleted_at is null
+ where p.role = 'super_admin';
+
 -- name: find_member_by_email
 select m.user_id, u.email, u.name, u.is_guest, m.role, m.created_at, m.updated_at
   from org_members m

@@ -1,4 +1,4 @@
-"""What the tables of accounts refuse by their constraints."""
+"""What accounts refuse, most of it by the constraints of their tables."""
 
 from voelgoed.errors import DomainError, Kind
 
@@ -9,6 +9,14 @@ class SlugTaken(DomainError):
     kind = Kind.CONFLICT
     code = "slug_taken"
     message = "Another organization already uses this address."
+
+
+class SlugReserved(DomainError):
+    """The address is one of the installation's own."""
+
+    kind = Kind.INVALID
+    code = "slug_reserved"
+    message = "This address belongs to the installation itself: choose another one."
 
 
 class OrganizationInvalid(DomainError):

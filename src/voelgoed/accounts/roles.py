@@ -5,11 +5,15 @@ from uuid import UUID
 
 from voelgoed.accounts import rules, store
 from voelgoed.accounts.model import Call, Member, Organization, Role
+from voelgoed.accounts.refusals import SlugReserved
 from voelgoed.db import Conn
 from voelgoed.errors import DomainError, Kind
 from voelgoed.ids import OrganizationId, UserId
 from voelgoed.journal.model import Fact, RecordedFact
 from voelgoed.journal.recording import record
+
+OPERATOR = "operator"
+"""What the journal calls whoever has the machine itself."""
 
 
 class MemberNotFound(DomainError):
@@ -44,12 +48,22 @@ class LastOwner(DomainError):
     message = "This is the last owner of an organization: make somebody else an owner first."
 
 
+class LastSuperAdmin(DomainError):
+    """Without them nobody could run the installation by its pages."""
+
+    kind = Kind.CONFLICT
+    code = "last_super_admin"
+    message = "This is the last super_admin of the installation: the operator appoints somebody else first."
+
+
 async def found(
     conn: Conn, organization_id: OrganizationId, *, slug: str, name: str, call: Call | None
 ) -> Organization:
     """Make an organization; nobody is in it yet."""
+    if slug in rules.RESERVED_SLUGS:
+        raise SlugReserved(slug=slug)
     organization = await store.add_organization(conn, organization_id, slug, name)
-    data = {"slug": slug, "name": name}
+    data = {"slug": slug, "name": name, "actor_type": call.actor.platform_kind if call else OPERATOR}
     if call is None:
         await record(conn, Fact(kind="organization_created", organization_id=organization_id, data=data))
     else:
@@ -80,6 +94,13 @@ async def change_role(
     data = {"user_id": str(user_id), "role_before": current, "role_after": role, **(about or {})}
     await record(conn, fact_of("member_role_changed", call, data, organization_id=organization_id, reason=reason))
     return await member_of(conn, organization_id, user_id)
+
+
+async def keep_a_super_admin(conn: Conn, leaving: UserId) -> None:
+    """Refuse to let the last one go. They are locked first, so that the last two cannot both go."""
+    await store.lock_platform_roles(conn)
+    if await store.list_super_admins(conn) == {leaving}:
+        raise LastSuperAdmin
 
 
 def require_change(*, by: Role, current: Role | None, to: Role | None, owners_left: int) -> None:
@@ -123,7 +144,7 @@ def fact_of(
     organization_id: OrganizationId | None = None,
     reason: str | None = None,
 ) -> Fact:
-    """A fact told by whoever asks, from where they ask."""
+    """A fact told by whoever asks, from where they ask; what they act as may be said in it."""
     return Fact(
         kind=kind,
         organization_id=organization_id or call.organization_id,
@@ -131,5 +152,5 @@ def fact_of(
         request_id=call.request_id,
         origin=call.origin,
         reason=reason,
-        data=data or {},
+        data={"actor_type": call.actor.kind, **(data or {})},
     )

@@ -8,6 +8,11 @@ from voelgoed.accounts.model import Membership, MembershipStatus, Role
 PASSWORD_CHARS_MIN = 10
 PASSWORD_CHARS_MAX = 200
 PASSWORD_VARIETY_MIN = 4  # "aaaaaaaaaa" has the length and protects nothing
+RESERVED_SLUGS = frozenset({"admin", "api", "assets", "healthz", "icons", "metrics", "platform", "readyz"})
+"""What the server and the pages answer at the root of an address: an organization of that name could not be reached.
+
+This list is what holds, and grows with the routes; the table refuses the oldest of them by itself.
+"""
 RANK = {Role.CUSTOMER: 0, Role.SCANNER: 1, Role.STAFF: 2, Role.ADMIN: 3, Role.OWNER: 4}
 
 

@@ -283,7 +283,7 @@ async def _enter(door: Door, conn: Conn, call: Call, place: Organization, user: 
     assert member is not None
     token, session_id = tokens.new_session_token(), new_id()
     await store.add_session(conn, session_id, tokens.token_hash(token), user.id, place.id)
-    await record(conn, _fact(how, call, place.id, user.id, session_id=str(session_id)))
+    await record(conn, _fact(how, call, place.id, user.id, session_id=str(session_id), actor_type=member.role))
     return SignedIn(
         token=token,
         csrf_token=tokens.csrf_token(token),
@@ -301,5 +301,5 @@ def _fact(kind: str, call: Call, organization_id: OrganizationId, user_id: UserI
         actor_id=user_id,
         request_id=call.request_id,
         origin=call.origin,
-        data=data,
+        data={"actor_type": call.actor.kind, **data},
     )

@@ -114,6 +114,14 @@ async def withdraw_platform_role(conn: Conn, user_id: UserId, role: Role) -> Non
     await conn.execute(Q["withdraw_platform_role"], user_id, role)
 
 
+async def lock_platform_roles(conn: Conn) -> None:
+    await conn.execute(Q["lock_platform_roles"])
+
+
+async def list_super_admins(conn: Conn) -> set[UserId]:
+    return {row["user_id"] for row in await conn.fetch(Q["list_super_admins"])}
+
+
 async def find_member_by_email(conn: Conn, organization_id: OrganizationId, email: str) -> Member | None:
     row = await conn.fetchrow(Q["find_member_by_email"], organization_id, email)
     return _member(row) if row else None

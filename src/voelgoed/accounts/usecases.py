@@ -345,6 +345,8 @@ async def delete_own_account(door: Door, call: Call, *, password: str | None) ->
                 await store.remove_member(conn, place["organization_id"], person)
                 await store.revoke_memberships_of_user(conn, place["organization_id"], person)
                 await record(conn, fact_of("account_deleted", call, organization_id=place["organization_id"]))
+            if Role.SUPER_ADMIN in call.actor.platform_roles:
+                await roles.keep_a_super_admin(conn, person)
             await store.forget_user(conn, person)
             await store.revoke_sessions_of_user(conn, person)
 

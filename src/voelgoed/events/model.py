@@ -276,9 +276,7 @@ class Teller:
     def of(cls, call: Call, *, is_platform: bool = False) -> "Teller":
         """Whoever asks. A platform role counts only where one intervenes by it."""
         actor = call.actor
-        kind = "api_key" if actor.user_id is None else actor.role.value
-        if is_platform:
-            kind = "super_admin" if "super_admin" in actor.platform_roles else "tenant_manager"
+        kind = actor.platform_kind if is_platform else actor.kind
         return cls(actor_type=kind, actor_id=actor.id, request_id=call.request_id, origin=call.origin)
 
     def fact(self, kind: str, organization_id: OrganizationId, data: Json, *, reason: str | None = None) -> Fact:

@@ -75,6 +75,8 @@ class _Load:
 
 Watch = Callable[[HotMap, Sequence[int], Sequence[ZoneChange]], None]
 """Who wants to know when a map has changed: which seats by ordinal, which zones. A new map comes with neither."""
+Wish = Callable[[OrganizationId], bool]
+"""Whether one who watches wants to know of all events of an organization, also of those that have no map here yet."""
 
 
 class Availability:
@@ -94,7 +96,7 @@ class Availability:
         self._maps: OrderedDict[UUID, HotMap] = OrderedDict()
         self._loading: dict[UUID, _Load] = {}
         self._turn = asyncio.Semaphore(LOADS_AT_ONCE)
-        self._watches: set[Watch] = set()
+        self._watches: dict[Watch, Wish] = {}
         self._pinned: dict[UUID, int] = {}
         self._described: TTLCache[tuple[UUID, UUID, UUID], Described] = TTLCache(DESCRIBED_MAX, DESCRIBED_S)
         self.is_live: Callable[[], bool] = lambda: False
@@ -273,6 +275,11 @@ class Availability:
             self._tell(found, changed, moved)
         return changed
 
+    def hear(self, organization_id: OrganizationId, event_id: UUID) -> None:
+        """Something was committed of an event that may have no map here."""
+        if event_id not in self._maps and any(wish(organization_id) for wish in self._watches.values()):
+            self.prefetch(organization_id, event_id)
+
     def reload(self, event_id: UUID) -> None:
         """The places of an event have been made anew: what is known of them is worth nothing."""
         if load := self._loading.get(event_id):
@@ -293,13 +300,13 @@ class Availability:
         if event_id not in self._loading and len(self._loading) < LOADS_WAITING_MAX:
             self._start(organization_id, event_id)
 
-    def watch(self, watch: Watch) -> None:
-        """Be told of changes."""
-        self._watches.add(watch)
+    def watch(self, watch: Watch, wish: Wish = lambda _: False) -> None:
+        """Be told of changes of maps; and have the map of an event made that changes without one, if that is wished."""
+        self._watches[watch] = wish
 
     def unwatch(self, watch: Watch) -> None:
         """Be told no more."""
-        self._watches.discard(watch)
+        self._watches.pop(watch, None)
 
     def pin(self, event_id: UUID) -> Callable[[], None]:
         """Keep the map of an event while somebody looks at it, until the function that this returns is called."""

@@ -276,6 +276,7 @@ class Follower:
             self._availability.reload(news.event_id)
         else:
             self._availability.take(news.event_id, news.seats, news.zones)
+        self._availability.hear(news.organization_id, news.event_id)
 
 
 class Dispatcher:

@@ -2,6 +2,9 @@
 
 The journal is the source, so nothing is lost and the place of a frame in it is where a client goes on. A message from
 Redis only says that there is something to read; without Redis it is read a moment later.
+
+How full events are is told beside it, counted from the maps that this process keeps of them: such a frame has no place,
+and whoever misses one has the next.
 """
 
 import asyncio
@@ -15,6 +18,8 @@ import structlog
 from voelgoed.db import Conn, Database
 from voelgoed.errors import DomainError, Kind
 from voelgoed.events.catalogue import TOPICS
+from voelgoed.holds.availability import Availability, occupancy_now
+from voelgoed.holds.hotmap import HotMap
 from voelgoed.ids import OrganizationId
 from voelgoed.journal import reader
 from voelgoed.journal.model import Position, RecordedFact
@@ -25,12 +30,14 @@ from voelgoed.telemetry import metrics
 log = structlog.get_logger(__name__)
 
 PACE_S: Final = 0.25
-KINDS: Final = ("event_", "venue_", "gate_", "layout_")
+OCCUPANCY_S: Final = 1.0
+KINDS: Final = ("event_", "venue_", "gate_", "layout_", "seating_policy_", "pricing_")
 TOLD: Final = (
     "event_id",
     "venue_id",
     "gate_id",
     "layout_id",
+    "pricing_rule_id",
     "verb",
     "old_status",
     "new_status",
@@ -38,6 +45,7 @@ TOLD: Final = (
     "replaced_by_event_id",
 )
 """What of a fact everybody may know who may see events; who did it and why is for those who may read the journal."""
+COUNTED: Final = ("event_id", "epoch", "map_version", "total", "available", "held", "sold", "blocked")
 WATCHERS_MAX: Final = 2_000
 WATCHERS_PER_ACTOR_MAX: Final = 10
 FRAMES_WAITING_MAX: Final = 500
@@ -90,20 +98,23 @@ class Watcher:
 class Feed:
     """One per process. It reads the journal only while somebody watches."""
 
-    def __init__(self, db: Database, link: RedisLink, *, pace_s: float = PACE_S) -> None:
-        self._db, self._link = db, link
+    def __init__(self, db: Database, link: RedisLink, availability: Availability, *, pace_s: float = PACE_S) -> None:
+        self._db, self._link, self._availability = db, link, availability
         self._watchers: set[Watcher] = set()
         self._at: Position | None = None
         self._reading = asyncio.Lock()
         self._wake = asyncio.Event()
         self._is_closed = False
         self._followers_count = 0
+        self._moved: dict[UUID, HotMap] = {}
+        self._counting: asyncio.TimerHandle | None = None
         self._loop = Loop(name="organization_feed", tick=self._tick, pace_s=pace_s, wake=self._wake)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Follow the journal until asked to stop; with the last who follows it every stream is told and ended."""
         self._is_closed = False
         self._followers_count += 1
+        self._availability.watch(self._note, self._is_watched)
         async with asyncio.TaskGroup() as running:
             running.create_task(self._link.follow(TOPICS, lambda _: self._wake.set(), stop, is_pattern=True))
             running.create_task(self._loop.run(stop))
@@ -111,6 +122,7 @@ class Feed:
             self._followers_count -= 1
             if self._followers_count == 0:
                 self._is_closed = True
+                self._availability.unwatch(self._note)
                 for watcher in self._watchers:
                     watcher.end()
 
@@ -165,6 +177,26 @@ class Feed:
                     self._hand_out(batch.facts)
             if batch.is_last:
                 return
+
+    def _is_watched(self, organization_id: OrganizationId) -> bool:
+        return any(watcher.organization_id == organization_id for watcher in self._watchers)
+
+    def _note(self, found: HotMap, *_: object) -> None:
+        """An event's places have changed: it is counted soon, once for all that changes until then."""
+        if not self._is_watched(found.organization_id):
+            return
+        self._moved[found.event_id] = found
+        if self._counting is None:
+            self._counting = asyncio.get_running_loop().call_later(OCCUPANCY_S, self._count)
+
+    def _count(self) -> None:
+        moved, self._moved, self._counting = self._moved, {}, None
+        for found in moved.values():
+            counted = occupancy_now(found)
+            frame = _frame("occupancy", msgspec.json.encode({name: getattr(counted, name) for name in COUNTED}))
+            for watcher in self._watchers:
+                if watcher.is_begun and watcher.organization_id == found.organization_id:
+                    watcher.give(frame)
 
     def _hand_out(self, facts: Iterable[RecordedFact]) -> None:
         watchers = [watcher for watcher in self._watchers if watcher.is_begun]

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Feed, type Frame } from './feed.svelte.ts';
+import { Feed, type Counted, type Frame } from './feed.svelte.ts';
 
 class FakeSource extends EventTarget {
 	static all: FakeSource[] = [];
@@ -98,6 +98,16 @@ describe('Feed', () => {
 
 		expect(first.isClosed).toBe(true);
 		expect(FakeSource.all).toHaveLength(1);
+	});
+
+	it('tells how full a sale is only to those who count', () => {
+		const counted: Counted[] = [];
+		feed.listen({ frame: () => {}, counted: (counts) => counted.push(counts), resync: () => {} });
+		source().say('hello');
+		source().say('occupancy', '{"event_id":"1","held":2}');
+
+		expect(counted).toEqual([{ event_id: '1', held: 2 }]);
+		expect(frames).toEqual([]);
 	});
 
 	it('leaves alone whoever stopped listening', () => {

@@ -8,9 +8,23 @@ export interface Frame {
 	readonly version?: number | null;
 }
 
+/** How full an event is at this moment, all its zones together. */
+export interface Counted {
+	readonly event_id: string;
+	readonly epoch: number;
+	readonly map_version: number;
+	readonly total: number;
+	readonly available: number;
+	readonly held: number;
+	readonly sold: number;
+	readonly blocked: number;
+}
+
 export interface Listener {
 	/** Something happened. */
 	frame(frame: Frame): void;
+	/** Places were held, sold, blocked or freed; at most once a second for each event. */
+	counted?(counts: Counted): void;
 	/** Something may have been missed: look at everything again. */
 	resync(): void;
 }
@@ -34,6 +48,10 @@ const KINDS = [
 	'layout_version_created',
 	'layout_version_activated',
 	'layout_version_archived',
+	'seating_policy_changed',
+	'pricing_rule_created',
+	'pricing_rule_changed',
+	'pricing_rule_deleted',
 ] as const;
 const WAIT_FIRST_MS = 1000;
 const WAIT_MAX_MS = 30_000;
@@ -69,7 +87,10 @@ export class Feed {
 		source.addEventListener('resync', () => this.#tellAll((one) => one.resync()));
 		source.addEventListener('bye', () => this.#lose(source));
 		source.addEventListener('error', () => this.#lose(source));
-		for (const kind of KINDS) source.addEventListener(kind, (event) => this.#hear(kind, event.data));
+		source.addEventListener('occupancy', (event) => this.#read<Counted>(event.data, (counts) => this.#tellAll((one) => one.counted?.(counts))));
+		for (const kind of KINDS) {
+			source.addEventListener(kind, (event) => this.#read<object>(event.data, (told) => this.#tellAll((one) => one.frame({ ...told, kind }))));
+		}
 	}
 
 	#greet(): void {
@@ -80,15 +101,15 @@ export class Feed {
 		this.#hasBeenLive = true;
 	}
 
-	#hear(kind: string, data: unknown): void {
-		let frame: Frame;
+	#read<T>(data: unknown, take: (told: T) => void): void {
+		let told: T;
 		try {
-			frame = { ...(JSON.parse(String(data)) as object), kind };
+			told = JSON.parse(String(data)) as T;
 		} catch {
 			this.#tellAll((one) => one.resync());
 			return;
 		}
-		this.#tellAll((one) => one.frame(frame));
+		take(told);
 	}
 
 	/** By our own hand and not the browser's, so that a thousand pages do not come back in the same second. */

@@ -897,10 +897,11 @@ export interface paths {
         };
         /**
          * Follow Feed
-         * @description Every change of the organization's events, venues and gates, as it is committed.
+         * @description Every change of the organization's events, venues, gates, layouts, prices and policy, as it is committed.
          *
          *     The first frame is `hello`. Each frame has an id: a client that comes back with it as `Last-Event-ID` gets what it
-         *     missed, or `resync` when that is too much. `bye` is the last word of a process that stops.
+         *     missed, or `resync` when that is too much. `occupancy` says how full an event is that has moved, at most once a
+         *     second, and has no id. `bye` is the last word of a process that stops.
          */
         get: operations["follow_feed_api_admin_feed_get"];
         put?: never;
@@ -1659,6 +1660,26 @@ export interface paths {
          * @description Open an organization again.
          */
         post: operations["resume_api_platform_orgs__org_id__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/platform/orgs/{org_id}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Team
+         * @description Those who work at an organization; its customers are its own.
+         */
+        get: operations["list_team_api_platform_orgs__org_id__members_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -4770,7 +4791,7 @@ export interface components {
              * Error
              * @enum {string}
              */
-            error: "api_key_invalid" | "api_key_not_found" | "approval_required" | "block_at_capacity" | "body_too_large" | "body_too_slow" | "busy" | "capacity_exceeded" | "consent_needed" | "credentials_wrong" | "csrf_failed" | "cursor_invalid" | "email_taken" | "event_changed" | "event_in_use" | "event_move_refused" | "event_not_available" | "event_not_found" | "event_sales_closed" | "event_slug_taken" | "event_times_invalid" | "event_unavailable" | "field_denied" | "field_locked" | "gate_changed" | "gate_code_taken" | "gate_not_found" | "hold_not_found" | "holds_expired" | "idempotency_key_reused" | "internal_error" | "invalid_request" | "last_owner" | "layout_invalid" | "layout_move_refused" | "layout_not_active" | "layout_not_found" | "layout_of_other_venue" | "layout_spec_invalid" | "layout_too_large" | "max_holds_exceeded" | "max_seats_exceeded" | "max_wheelchair_seats_exceeded" | "member_not_found" | "membership_exists" | "membership_invalid" | "membership_not_found" | "method_not_allowed" | "not_found" | "not_hold_owner" | "organization_invalid" | "organization_not_found" | "organization_suspended" | "outcome_unknown" | "password_refused" | "permission_denied" | "policy_changed" | "policy_field_locked" | "policy_invalid" | "pricing_rule_changed" | "pricing_rule_in_use" | "pricing_rule_invalid" | "pricing_rule_not_found" | "pricing_rules_full" | "rate_limited" | "reason_needed" | "replacement_invalid" | "role_change_refused" | "seat_held_by_another_user" | "seat_no_longer_available" | "seat_not_available" | "seat_not_found" | "seat_reservation_failed" | "seating_changed" | "seating_in_use" | "seating_invalid" | "seating_locked" | "seats_refused" | "session_not_found" | "settings_invalid" | "slug_taken" | "timezone_unknown" | "token_invalid" | "too_many_streams" | "unauthorized" | "venue_changed" | "venue_in_use" | "venue_not_found" | "venue_slug_taken" | "zone_access_denied" | "zone_not_found";
+            error: "api_key_invalid" | "api_key_not_found" | "approval_required" | "block_at_capacity" | "body_too_large" | "body_too_slow" | "busy" | "capacity_exceeded" | "consent_needed" | "credentials_wrong" | "csrf_failed" | "cursor_invalid" | "email_taken" | "event_changed" | "event_in_use" | "event_move_refused" | "event_not_available" | "event_not_found" | "event_sales_closed" | "event_slug_taken" | "event_times_invalid" | "event_unavailable" | "field_denied" | "field_locked" | "gate_changed" | "gate_code_taken" | "gate_not_found" | "hold_not_found" | "holds_expired" | "idempotency_key_reused" | "internal_error" | "invalid_request" | "last_owner" | "last_super_admin" | "layout_invalid" | "layout_move_refused" | "layout_not_active" | "layout_not_found" | "layout_of_other_venue" | "layout_spec_invalid" | "layout_too_large" | "max_holds_exceeded" | "max_seats_exceeded" | "max_wheelchair_seats_exceeded" | "member_not_found" | "membership_exists" | "membership_invalid" | "membership_not_found" | "method_not_allowed" | "not_found" | "not_hold_owner" | "organization_invalid" | "organization_not_found" | "organization_suspended" | "outcome_unknown" | "own_organization" | "password_refused" | "permission_denied" | "policy_changed" | "policy_field_locked" | "policy_invalid" | "pricing_rule_changed" | "pricing_rule_in_use" | "pricing_rule_invalid" | "pricing_rule_not_found" | "pricing_rules_full" | "rate_limited" | "reason_needed" | "replacement_invalid" | "role_change_refused" | "seat_held_by_another_user" | "seat_no_longer_available" | "seat_not_available" | "seat_not_found" | "seat_reservation_failed" | "seating_changed" | "seating_in_use" | "seating_invalid" | "seating_locked" | "seats_refused" | "session_not_found" | "settings_invalid" | "slug_reserved" | "slug_taken" | "timezone_unknown" | "token_invalid" | "too_many_streams" | "unauthorized" | "venue_changed" | "venue_in_use" | "venue_not_found" | "venue_slug_taken" | "zone_access_denied" | "zone_not_found";
             /** Message */
             message: string;
             /** Details */
@@ -5968,7 +5989,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `last_owner` */
+            /** @description `last_owner`, `last_super_admin` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -12179,7 +12200,7 @@ export interface operations {
                     "application/json": components["schemas"]["Data_OrganizationView_"];
                 };
             };
-            /** @description `body_too_slow`, `invalid_request`, `organization_invalid` */
+            /** @description `body_too_slow`, `invalid_request`, `organization_invalid`, `slug_reserved` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -12362,6 +12383,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `own_organization` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `body_too_large` */
             413: {
                 headers: {
@@ -12452,6 +12482,76 @@ export interface operations {
                 };
             };
             /** @description `busy`, `outcome_unknown` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_team_api_platform_orgs__org_id__members_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listed_MemberView_"];
+                };
+            };
+            /** @description `cursor_invalid`, `invalid_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `permission_denied` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `organization_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy` */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -31,8 +31,8 @@ export type Route =
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const PLATFORM = /^\/platform(?:\/orgs\/([0-9a-f-]{36}))?\/?$/;
-/** Addresses of the server itself, and of those who run it. */
-const RESERVED = new Set(['api', 'assets', 'healthz', 'metrics', 'platform', 'readyz']);
+/** Addresses of the server itself, and of those who run it; the server founds no organization there (RESERVED_SLUGS). */
+const RESERVED = new Set(['admin', 'api', 'assets', 'healthz', 'icons', 'metrics', 'platform', 'readyz']);
 
 export function routeOf(path: string): Route {
 	if (path === '/') return { name: 'home' };

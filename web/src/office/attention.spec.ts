@@ -1,10 +1,11 @@
 // @ts-expect-error: the web knows only the types of browsers.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import type { Counted } from '../admin/feed.svelte.ts';
 import type { EventView } from '../admin/model.ts';
 import { rightsOf } from '../admin/rights.ts';
 import { makeEvent, UNDATED } from '../admin/sample.ts';
-import { caresOf, firstSteps, groupOf, whatNeedsCare, type Occupancy } from './attention.ts';
+import { caresOf, firstSteps, groupOf, whatNeedsCare } from './attention.ts';
 import { ABILITIES, mayGive, mayTouch, TEAM_ROLES } from './roles.ts';
 
 const NOW = Date.parse('2027-03-12T12:00:00Z');
@@ -24,7 +25,7 @@ const well = (over: Partial<EventView> = {}) =>
 		inventory_epoch: 1,
 		...over,
 	});
-const fill = (sold: number, over: Partial<Occupancy> = {}) => ({ total: 100, blocked: 0, held: 0, sold, available: 100 - sold, ...over }) as Occupancy;
+const fill = (sold: number, over: Partial<Counted> = {}) => ({ total: 100, blocked: 0, held: 0, sold, available: 100 - sold, ...over }) as Counted;
 const OWNER = rightsOf('owner', false);
 
 describe('what needs somebody', () => {
@@ -33,7 +34,7 @@ describe('what needs somebody', () => {
 		expect(caresOf(well({ status: 'ended', on_sale: false }), undefined, NOW)).toEqual([]);
 	});
 
-	it.each<[string, Partial<EventView>, Occupancy | undefined, string[]]>([
+	it.each<[string, Partial<EventView>, Counted | undefined, string[]]>([
 		['postponed without a date', { ...UNDATED, on_sale: false }, undefined, ['undated']],
 		['live past its end', { status: 'live', effective_start_at: at(-5), effective_end_at: at(-1) }, fill(10), ['overrun']],
 		['a sale that is over', { sale_state: 'over', on_sale: false }, undefined, ['unsold']],

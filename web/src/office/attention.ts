@@ -1,9 +1,7 @@
 // What the organiser's home says: where each event belongs, how full it is, and what somebody should look at first.
-import type { Schemas } from '../api/client.ts';
+import type { Counted } from '../admin/feed.svelte.ts';
 import { attention, type EventView } from '../admin/model.ts';
 import type { Rights } from '../admin/rights.ts';
-
-export type Occupancy = Schemas['OccupancyView'];
 
 export const GROUPS = ['live', 'on_sale', 'coming', 'drafts', 'over'] as const;
 export type Group = (typeof GROUPS)[number];
@@ -45,7 +43,7 @@ export function groupOf(event: EventView): Group {
 export const hasPlaces = (event: EventView): boolean => event.inventory_epoch > 0;
 
 /** Everything about one event that somebody should know now. */
-export function caresOf(event: EventView, fill: Occupancy | undefined, now: number): Care[] {
+export function caresOf(event: EventView, fill: Counted | undefined, now: number): Care[] {
 	const start = Date.parse(event.effective_start_at ?? '');
 	const saleStart = Date.parse(event.sale_start_at ?? '');
 	const cares: Care[] = [];
@@ -70,7 +68,7 @@ export function caresOf(event: EventView, fill: Occupancy | undefined, now: numb
 /** What needs somebody, the most pressing first, and of one kind the soonest. */
 export function whatNeedsCare(
 	events: readonly EventView[],
-	fills: ReadonlyMap<string, Occupancy>,
+	fills: ReadonlyMap<string, Counted>,
 	rights: Rights,
 	now: number,
 ): Item[] {

@@ -1,5 +1,6 @@
 // What the room asks of the server.
 import { api, ask, type Schemas } from '../api/client.ts';
+import type { EventView, Status } from '../admin/model.ts';
 import type { StaffHold } from './baskets.ts';
 import type { Minute } from './series.ts';
 
@@ -12,8 +13,16 @@ export type Verb = 'block' | 'unblock';
 
 export const HOLDS_MAX = 200;
 const SEATS_PER_ASK_MAX = 1000;
+const SALES_MAX = 200;
+/** What has places that people can buy, or soon can. */
+const SELLING: readonly Status[] = ['live', 'published', 'postponed'];
 
 const at = (eventId: string) => ({ path: { event_id: eventId } });
+
+/** The events whose sale can be watched, by their dates. */
+export async function salesOf(): Promise<EventView[]> {
+	return (await ask(api.GET('/api/admin/events', { params: { query: { status: [...SELLING], limit: SALES_MAX } } }))).data;
+}
 
 export async function minutesOf(eventId: string, since: Date): Promise<Minute[]> {
 	const params = { ...at(eventId), query: { since: since.toISOString() } };

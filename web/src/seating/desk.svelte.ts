@@ -86,6 +86,11 @@ export class SeatingDesk {
 	readonly #base = $derived(this.saved === null ? new Map<ChoiceKey, PolicyValue>() : choicesOf(this.saved));
 	readonly changes = $derived(differences(this.#base, this.choices));
 	readonly layout = $derived(layoutOf(this.choices));
+	/** Whether what is shown is of the hall that was chosen. Until the server has answered it is of the one before. */
+	readonly isAnswered = $derived.by(() => {
+		const layout = this.shown?.layout;
+		return this.choices.get('layout') === (layout ? layoutValue(layout.layout_id, layout.layout_version) : undefined);
+	});
 	/** By ordinal. */
 	readonly blocked = $derived.by(() => {
 		const found = new Set<number>();
@@ -140,7 +145,8 @@ export class SeatingDesk {
 	}
 
 	block(ordinals: Iterable<number>, isBlocked: boolean): void {
-		const geometry = this.hall?.geometry;
+		// A click may still land on the hall that was chosen before.
+		const geometry = this.hall?.layout === this.choices.get('layout') ? this.hall?.geometry : null;
 		if (!geometry) return;
 		this.set(...[...ordinals].map((one) => [seatKey(geometry.seatId(one)), isBlocked ? true : undefined] as const));
 	}

@@ -117,6 +117,22 @@ describe('the seating of an event', () => {
 		expect(within(fixed).getByText('The same for every event')).toBeTruthy();
 	});
 
+	it('offers no zone of another hall while the chosen one is asked for', async () => {
+		let answer: (response: Response) => void = () => {};
+		const own = { ...zone(0), zone_id: 'everywhere', name: 'Everywhere' };
+		const asked = await open(PAGE, 'owner', {
+			[`GET ${SEATING}`]: () => one(seating({ layout: null, zones: [own], unpriced_zones: [own.zone_id] })),
+			[`PUT ${SEATING}`]: () => new Promise((done) => (answer = done)),
+		});
+		expect(await screen.findByLabelText('Price', {}, slow)).toBeTruthy();
+
+		await fireEvent.click(screen.getByRole('radio', { name: /^Small hall/ }));
+		expect(screen.queryByLabelText('Price')).toBeNull();
+		await waitFor(() => expect(sent(asked)).toHaveLength(1), slow);
+		answer(one(seating()));
+		await waitFor(() => expect(screen.getAllByLabelText('Price')).toHaveLength(3), slow);
+	});
+
 	it('tries what is chosen without saving it, then saves it with the version it was seen at', async () => {
 		const asked = await open(PAGE, 'staff');
 		await block('Stalls A 1-2');

@@ -38,10 +38,11 @@ class FeedStream(StreamingResponse):
 @router.get("/feed", response_class=FeedStream, status_code=200)
 @guarded(Action.SEE_EVENTS, TooManyStreams, is_stream=True)
 async def follow_feed(caller: Caller, last_event_id: LastEventId = None) -> FeedStream:
-    """Every change of the organization's events, venues and gates, as it is committed.
+    """Every change of the organization's events, venues, gates, layouts, prices and policy, as it is committed.
 
     The first frame is `hello`. Each frame has an id: a client that comes back with it as `Last-Event-ID` gets what it
-    missed, or `resync` when that is too much. `bye` is the last word of a process that stops.
+    missed, or `resync` when that is too much. `occupancy` says how full an event is that has moved, at most once a
+    second, and has no id. `bye` is the last word of a process that stops.
     """
     feed, actor = caller.services.feed, caller.call.actor
     assert actor.id is not None, "nobody is let in who is nobody"

@@ -9,7 +9,7 @@ from voelgoed.accounts import usecases
 from voelgoed.accounts.attempts import RateLimited
 from voelgoed.accounts.model import MembershipStatus, Role
 from voelgoed.accounts.permissions import Action
-from voelgoed.accounts.roles import LastOwner
+from voelgoed.accounts.roles import LastOwner, LastSuperAdmin
 from voelgoed.accounts.signing import CredentialsWrong, PasswordRefused
 from voelgoed.accounts.usecases import SessionNotFound
 from voelgoed.http.context import Caller
@@ -160,7 +160,7 @@ async def end_own_session(session_id: UUID, caller: Caller) -> None:
 
 
 @router.post("/delete", status_code=204)
-@guarded(Action.CHANGE_OWN_ACCOUNT, CredentialsWrong, LastOwner, RateLimited)
+@guarded(Action.CHANGE_OWN_ACCOUNT, CredentialsWrong, LastOwner, LastSuperAdmin, RateLimited)
 async def delete_own_account(body: DeleteBody, caller: Caller, response: Response) -> None:
     """Forget the person; what they bought stays, without their name."""
     await usecases.delete_own_account(caller.services.door, caller.call, password=body.password)

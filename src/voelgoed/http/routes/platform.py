@@ -9,8 +9,8 @@ from pydantic import Field
 
 from voelgoed.accounts import platform
 from voelgoed.accounts.permissions import Action
-from voelgoed.accounts.platform import ApprovalRequired
-from voelgoed.accounts.refusals import OrganizationInvalid, SlugTaken
+from voelgoed.accounts.platform import ApprovalRequired, OwnOrganization
+from voelgoed.accounts.refusals import OrganizationInvalid, SlugReserved, SlugTaken
 from voelgoed.accounts.roles import LastOwner, MemberNotFound, RoleChangeRefused
 from voelgoed.accounts.signing import OrganizationNotFound
 from voelgoed.events import platform as event_platform
@@ -89,7 +89,7 @@ async def list_organizations(caller: Caller, cursor: Cursor = None, limit: Limit
 
 
 @router.post("", status_code=201)
-@guarded(Action.PLATFORM_CREATE_ORGANIZATION, SlugTaken, OrganizationInvalid)
+@guarded(Action.PLATFORM_CREATE_ORGANIZATION, SlugTaken, SlugReserved, OrganizationInvalid)
 async def create_organization(body: NewOrganizationBody, caller: Caller) -> Data[OrganizationView]:
     """Found an organization."""
     made = await platform.create_organization(caller.services.db, caller.call, slug=body.slug, name=body.name)
@@ -105,7 +105,7 @@ async def get_organization(org_id: UUID, caller: Caller) -> Data[OrganizationVie
 
 
 @router.post("/{org_id}/suspend")
-@guarded(Action.PLATFORM_INTERVENE, OrganizationNotFound, ApprovalRequired)
+@guarded(Action.PLATFORM_INTERVENE, OrganizationNotFound, ApprovalRequired, OwnOrganization)
 async def suspend(org_id: UUID, body: InterventionBody, caller: Caller) -> Data[OrganizationView]:
     """Close an organization for now; its people are signed out at once."""
     return await _set_suspended(org_id, body, caller, is_suspended=True)
@@ -116,6 +116,14 @@ async def suspend(org_id: UUID, body: InterventionBody, caller: Caller) -> Data[
 async def resume(org_id: UUID, body: InterventionBody, caller: Caller) -> Data[OrganizationView]:
     """Open an organization again."""
     return await _set_suspended(org_id, body, caller, is_suspended=False)
+
+
+@router.get("/{org_id}/members")
+@guarded(Action.PLATFORM_INTERVENE, OrganizationNotFound, CursorInvalid)
+async def list_team(org_id: UUID, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT) -> Listed[MemberView]:
+    """Those who work at an organization; its customers are its own."""
+    page = await platform.list_team(caller.services.db, caller.call, OrganizationId(org_id), cursor=cursor, limit=limit)
+    return Listed(data=[MemberView.model_validate(one) for one in page.items], next_cursor=page.next_cursor)
 
 
 @router.put("/{org_id}/members/{user_id}")
