@@ -151,11 +151,13 @@ class Edge:
             return
         answer.template = found.route.template
         context = await self._admit(exchange, found, answer)
+        said = await found.route.hot(context) if found.route.hot else None
         if answer.method == "HEAD" and found.route.rule.is_stream:  # it would never end, and send nothing
+            if isinstance(said, Stream) and said.require:
+                await said.require()
             answer.send_whole(Whole(200, b"", (EVENT_STREAM,)))
             return
-        if found.route.hot:
-            said = await found.route.hot(context)
+        if said is not None:
             if isinstance(said, Stream):
                 await said.run(exchange, answer.begin_stream)
             else:
@@ -337,6 +339,8 @@ class Stream(msgspec.Struct, frozen=True):
     """What a hot route answers that goes on: run with the exchange, and with what begins the answer."""
 
     run: Callable[[Exchange, Callable[[], None]], Awaitable[None]]
+    require: Callable[[], Awaitable[object]] | None = None
+    """What `run` finds out before it begins, for who only asks whether it would."""
 
 
 def _lines(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
