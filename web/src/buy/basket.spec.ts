@@ -111,6 +111,42 @@ describe('a seat that is tapped', () => {
 		expect([map.answer(2), basket.places, map.notice]).toEqual(['own', 1, null]);
 	});
 
+	it('and again before that was answered, is given back when it is; a third time, it stays', async () => {
+		const asked = serve({ ...replies, [RESERVE]: answer(hold(3), 201), 'DELETE /api/holds/hold-3': () => done() });
+		let picked = basket.pick([2]);
+		basket.turn(2);
+		expect(map.notice?.reason).toBe('Row A, seat 3 will be given back as soon as the server has answered.');
+		await picked;
+		await pass(100);
+		expect([map.answer(2), basket.places, map.notice]).toEqual(['free', 0, null]);
+		picked = basket.pick([2]);
+		basket.turn(2);
+		basket.turn(2);
+		await picked;
+		await pass(100);
+		expect([map.answer(2), basket.places, map.notice]).toEqual(['own', 1, null]);
+		expect(asked.filter(({ what }) => what.startsWith('DELETE'))).toHaveLength(1);
+
+		const released = basket.release(basket.held);
+		basket.turn(2);
+		expect(map.notice?.reason).toContain('will be held for you again');
+		await released;
+		await pass(100);
+		expect([map.answer(2), basket.places]).toEqual(['own', 1]);
+	});
+
+	it('and again, but refused, is not asked for or given back by that', async () => {
+		const asked = serve({ ...replies, [RESERVE]: () => problem('seat_no_longer_available', 409) });
+		const picked = basket.pick([2]);
+		basket.turn(2);
+		await picked;
+		await pass(100);
+		expect([map.answer(2), asked.filter(({ what }) => what.startsWith('DELETE')).length]).toEqual(['free', 0]);
+		serve({ ...replies, [RESERVE]: answer(hold(3), 201) });
+		await basket.pick([2]);
+		expect(map.answer(2)).toBe('own');
+	});
+
 	it('in doubt is looked for again later', async () => {
 		let isBack = false;
 		serve({ ...replies, [RESERVE]: () => Promise.reject(new TypeError('cut')), 'GET /api/events/e/seats/seat-00000003': () => Promise.reject(new TypeError('cut')), [MINE]: () => answer(isBack ? [hold(3)] : [])() });

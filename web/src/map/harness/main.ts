@@ -51,6 +51,7 @@ class Harness {
 				...(given.engine ? { engine: given.engine } : {}),
 				onpick: (seat: number) => (this.told.push(['pick', seat]), decide(seat)),
 				onrelease: (seat: number) => (this.told.push(['release', seat]), decide(seat)),
+				onturn: (seat: number) => void this.told.push(['turn', seat]),
 				onzone: (zone: string) => void this.told.push(['zone', zone]),
 				onlocked: (zone: string) => void this.told.push(['locked', zone]),
 			},
