@@ -96,6 +96,8 @@ export class SeatMapState {
 	locked = $derived.by(() => this.hall.sections.map(({ zone, zoneId }) => (this.offer[zone]?.access_mode ?? 'public') !== 'public' && !this.#opened.has(zoneId)));
 	tints = $derived.by(() => tintsOf(this.hall, this.offer, (zone) => this.locked[zone] === true));
 	groups = $derived.by(() => groupsOf(this.hall, this.offer, this.tints, (zone) => this.locked[zone] === true));
+	/** Zones without seats that are drawn nowhere; those who run the event have them elsewhere. */
+	unplaced = $derived.by(() => (this.isDesk ? [] : this.hall.sections.filter(({ zone, outline, isArea }) => isArea && !outline && this.offer[zone]?.is_enabled !== false)));
 	seatPx = $derived.by(() => this.hall.seatCm * this.transform.k);
 	near = $derived.by(() => nearOf(this.seatPx));
 	whole = $derived.by(() => this.fitting(this.hall.box));
