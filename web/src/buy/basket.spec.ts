@@ -185,6 +185,17 @@ describe('time', () => {
 		await basket.pick([2]);
 	});
 
+	it('that ran out behind another tab is told to whoever comes back, before the server is asked', async () => {
+		serve({ ...replies, [MINE]: answer([]) });
+		now += 45_000; // timers of a hidden page wait
+		expect(basket.held).toHaveLength(1);
+		basket.wake();
+		expect([basket.held.length, basket.lapsed.length, map.answer(2)]).toEqual([0, 1, 'free']);
+		expect(basket.said).toBe('The time is up: 1 place is no longer held for you.');
+		await pass(1300);
+		expect([basket.lapsed.length, basket.said]).toEqual([1, 'The time is up: 1 place is no longer held for you.']);
+	});
+
 	it('is counted down every second, warned of once, and ends', async () => {
 		expect([basket.face, basket.isEnding]).toEqual(['0:40', false]);
 		await pass(10_000);

@@ -211,6 +211,12 @@ export class Basket {
 		}
 	}
 
+	/** Somebody comes back to a page that has hardly counted meanwhile: what has ended is said to have, and all is read. */
+	wake(): void {
+		this.#tick();
+		void this.read();
+	}
+
 	/** Soon, and once however many ask for it. */
 	lookAgain(): void {
 		clearTimeout(this.#again);

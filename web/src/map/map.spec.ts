@@ -34,6 +34,23 @@ describe('what the server says', () => {
 		expect(statuses()).toEqual(FREE);
 	});
 
+	it('from elsewhere frees a seat only when nothing else was heard of it for a moment', () => {
+		map.apply({ mapVersion: 11, ordinals: [2, 3, 4], statuses: [HELD, HELD, SOLD] });
+		// Another process knows of more, and not yet that 2 and 4 are gone; 3 was let go.
+		const told = FREE.map((_, seat) => (seat === 6 ? HELD : 0));
+		expect(map.load(makeSnapshot(told, { map_version: 14 }), { isDoubted: true })).toBe(true);
+		expect([2, 3, 4, 6].map((seat) => map.statusOf(seat))).toEqual(['held', 'held', 'sold', 'held']);
+		map.apply({ mapVersion: 16, ordinals: [2, 4], statuses: [HELD, SOLD] });
+		map.free();
+		expect([2, 3, 4, 6].map((seat) => map.statusOf(seat))).toEqual(['held', 'available', 'sold', 'held']);
+		const before = map.revision;
+		map.free();
+		expect(map.revision).toBe(before);
+		// What replaces, and another epoch, is believed at once.
+		map.load(makeSnapshot(FREE, { map_version: 12 }), { isReplacing: true, isDoubted: true });
+		expect(map.statusOf(4)).toBe('available');
+	});
+
 	it('begins anew with another epoch', () => {
 		expect(map.load(makeSnapshot(FREE.map(() => SOLD), { epoch: 2, map_version: 1 }))).toBe(true);
 		expect(map.statusOf(7)).toBe('sold');
