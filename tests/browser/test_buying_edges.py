@@ -217,7 +217,7 @@ async def test_a_page_that_the_browser_has_kept_goes_on(
 async def test_a_hold_that_runs_out_behind_another_tab_is_told_on_return(
     visit: Visit, sale: Sale, owner_conn: Connection
 ) -> None:
-    """The page was hidden and its timers stood still: whoever comes back reads that the time is up, and may try again."""
+    """The page was hidden and its timers stood still: who comes back reads that the time is up, and may try again."""
     page = visit.page
     await open_sale(page, sale)
     await tap(page, sale, "STALLS-E-10")
