@@ -261,3 +261,29 @@ async def test_every_price_has_its_colour_and_what_is_not_drawn_is_found(
     await page.get_by_role("dialog").get_by_role("button", name="Hold 1 place").click()
     await expect(basket(page)).to_contain_text("1 place held for you")
     assert address(dear) in page.url
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_an_event_without_seats_shows_what_there_is(
+    guest: Guest,
+    services: Services,
+    place: Organization,
+    dark: bool,  # noqa: FBT001 - a parameter of the table
+) -> None:
+    """On a small phone the zones stand where the map would be, with nothing to open first."""
+    areas = (AreaSpec(code="PIT", name="Pit", capacity=240), AreaSpec(code="LAWN", name="Lawn", capacity=900))
+    open_air = await on_sale(
+        services, place, layout=generate(Spec(name="Open air", blocks=areas, shapes=())), capacity=None, slug="buitelug"
+    )
+    visit = await guest(SMALL_PHONE, dark=dark)
+    page = visit.page
+    await page.goto(address(open_air))
+    lawn = page.get_by_role("button", name=re.compile("^Lawn"))
+    await expect(lawn).to_contain_text("900 left")
+    await expect(lawn).to_be_in_viewport(ratio=1)
+    assert await visit.violations() == []
+    await lawn.click()
+    await page.get_by_role("dialog").get_by_role("button", name="Hold 1 place").click()
+    await expect(basket(page)).to_contain_text("1 place held for you")
+    await expect(lawn).to_contain_text("899 left")
+    assert said_of(visit) == []
