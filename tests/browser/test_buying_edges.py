@@ -78,7 +78,7 @@ def overlap(one: FloatRect, other: FloatRect) -> bool:
 async def test_a_sale_opens_on_time_where_the_clock_is_an_hour_off(
     visit: Visit, services: Services, place: Organization, hours: int
 ) -> None:
-    """The page opens by the server's clock, by itself, and says the day that it is at the server."""
+    """The page opens by the clock of the server, by itself."""
     page = visit.page
     await page.add_init_script(
         f"""(() => {{
