@@ -296,7 +296,7 @@ async def test_an_event_without_a_hall(visit: Visit, db: Database, services: Ser
     page = visit.page
     await page.goto(f"/{place.slug}/events/{event.slug}/seats")
     await expect(page.get_by_role("heading", level=1)).to_have_text(event.name)
-    await basket(page).locator(".area").click()
+    await page.locator(".instead .area").click()
     await page.get_by_role("dialog").get_by_role("button", name="Hold 1 place").click()
     await expect(basket(page)).to_contain_text("1 place held for you")
     assert said_of(visit) == []

@@ -210,11 +210,12 @@ async def test_a_plain_canvas_shows_the_same_picture(opened: Opened) -> None:
     page = await opened()
     await show(page, "theatre")
     await page.evaluate("harness.map.hold([75, 76, 191]); harness.map.pend(140)")
-    for width, height in ((1_000, 900), (2_600, 2_400)):
-        seen = await page.evaluate(f"harness.sampled({width}, {height})")
-        pairs = list(zip(seen["webgl"], seen["canvas"], strict=True))
+    # The last of them near: most sections are outside, and what the card is given begins with another seat.
+    for width, height, zone, looks in ((1_000, 900, "", 8), (2_600, 2_400, "", 8), (2_600, 900, 2, 3)):
+        seen = await page.evaluate(f"harness.sampled({width}, {height}, {zone or 'undefined'})")
+        pairs = [pair for pair in zip(seen["webgl"], seen["canvas"], strict=True) if pair[0]]
         differing = [pair for pair in pairs if max(abs(a - b) for a, b in zip(*pair, strict=True)) > 40]
-        assert len({tuple(webgl) for webgl, _ in pairs}) > 8  # zones and states, not one colour
+        assert len({tuple(webgl) for webgl, _ in pairs}) > looks  # zones and states, not one colour
         assert len(differing) <= len(pairs) * 0.01, differing[:5]
 
 
@@ -257,12 +258,10 @@ async def test_a_seat_is_picked_and_given_back_by_keyboard_alone(opened: Opened)
         await page.keyboard.press("ArrowRight")
     name = (await spoken(page)).split(", 450")[0]
 
-    await asyncio.gather(page.keyboard.press("Enter"), page.keyboard.press("Space"))  # the second too soon to be meant
+    await page.keyboard.press("Enter")
     assert await spoken(page) == f"{name}, 450 rand, yours"
     await expect(page.get_by_role("button", name=f"{name}, ", pressed=True)).to_be_focused()
-    assert [word for word, _ in await told(page)] == ["pick"]
-    await page.wait_for_timeout(500)
-    await page.keyboard.press("Space")
+    await page.keyboard.press("Space")  # at once, and meant: nobody presses a key twice by mistake
     assert [word for word, _ in await told(page)] == ["pick", "release"]
     assert "available" in await spoken(page)
 

@@ -426,6 +426,8 @@ async def test_what_is_not_shown_is_not_there(site: Site, services: Services, sa
         for event_id, status in ((draft.event.id, 404), (new_id(), 404), ("nonsense", 400)):
             answer = await site.client.get(f"/api/events/{event_id}/stream", headers=who.headers if who else {})
             assert answer.status_code == status, answer.text
+            head = await site.client.head(f"/api/events/{event_id}/stream", headers=who.headers if who else {})
+            assert (head.status_code, head.content) == (status, b"")
     assert services.maps.viewers_count == 0
     assert services.maps._scenes == {}
 

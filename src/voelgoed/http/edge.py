@@ -194,9 +194,9 @@ class Edge:
         route = found.route
         answer.template = route.template
         context = await self._admit(exchange, found, answer)
-        if answer.method == "HEAD" and route.rule.is_stream:  # it would never end, and send nothing
-            return Whole(200, b"", (EVENT_STREAM,))
         if route.hot is None:
+            if answer.method == "HEAD" and route.rule.is_stream:  # it would never end, and send nothing
+                return STREAM_HEAD
             scope = exchange.scope()
             scope[SCOPE_KEY] = context
             if answer.method == "HEAD":
@@ -206,6 +206,10 @@ class Edge:
         said: Whole | Stream = await (_told(route.hot, context) if route.is_prompt else route.hot(context))
         if isinstance(said, Whole):
             return said
+        if answer.method == "HEAD":
+            if said.require:
+                await said.require()
+            return STREAM_HEAD
         await said.run(exchange, answer.begin_stream)
         return None
 
@@ -381,6 +385,9 @@ class Whole(msgspec.Struct, frozen=True):
     headers: Pairs = ()
 
 
+STREAM_HEAD = Whole(200, b"", (EVENT_STREAM,))
+
+
 @lru_cache(WHOLE_KEPT)
 def _whole_lines(given: tuple[tuple[bytes, bytes], ...], *, is_api: bool) -> bytes:
     """The headers of an answer that is JSON unless it says otherwise; most answers have the same ones."""
@@ -397,6 +404,8 @@ class Stream(msgspec.Struct, frozen=True):
     """What a hot route answers that goes on: run with the exchange, and with what begins the answer."""
 
     run: Callable[[Exchange, Callable[[], None]], Awaitable[None]]
+    require: Callable[[], Awaitable[object]] | None = None
+    """What `run` finds out before it begins, for who only asks whether it would."""
 
 
 Tell = Callable[[Whole | Exception], None]

@@ -1,5 +1,6 @@
 // The one way to the server: typed by openapi.json, and every "no" comes back as a Refusal.
 import createClient from 'openapi-fetch';
+import { hearTime } from '../lib/server-time.ts';
 import type { components, paths } from './schema.d.ts';
 
 export type Schemas = components['schemas'];
@@ -66,6 +67,9 @@ api.use({
 	onRequest({ request }) {
 		if (csrfToken !== null && !SAFE_METHODS.has(request.method)) request.headers.set('X-CSRF-Token', csrfToken);
 		return request;
+	},
+	onResponse({ response }) {
+		hearTime(response.headers.get('Date'));
 	},
 	onError({ request }) {
 		return new Refusal({ kind: 'network', isEffectKnown: SAFE_METHODS.has(request.method) });

@@ -111,6 +111,42 @@ describe('a seat that is tapped', () => {
 		expect([map.answer(2), basket.places, map.notice]).toEqual(['own', 1, null]);
 	});
 
+	it('and again before that was answered, is given back when it is; a third time, it stays', async () => {
+		const asked = serve({ ...replies, [RESERVE]: answer(hold(3), 201), 'DELETE /api/holds/hold-3': () => done() });
+		let picked = basket.pick([2]);
+		basket.turn(2);
+		expect(map.notice?.reason).toBe('Row A, seat 3 will be given back as soon as the server has answered.');
+		await picked;
+		await pass(100);
+		expect([map.answer(2), basket.places, map.notice]).toEqual(['free', 0, null]);
+		picked = basket.pick([2]);
+		basket.turn(2);
+		basket.turn(2);
+		await picked;
+		await pass(100);
+		expect([map.answer(2), basket.places, map.notice]).toEqual(['own', 1, null]);
+		expect(asked.filter(({ what }) => what.startsWith('DELETE'))).toHaveLength(1);
+
+		const released = basket.release(basket.held);
+		basket.turn(2);
+		expect(map.notice?.reason).toContain('will be held for you again');
+		await released;
+		await pass(100);
+		expect([map.answer(2), basket.places]).toEqual(['own', 1]);
+	});
+
+	it('and again, but refused, is not asked for or given back by that', async () => {
+		const asked = serve({ ...replies, [RESERVE]: () => problem('seat_no_longer_available', 409) });
+		const picked = basket.pick([2]);
+		basket.turn(2);
+		await picked;
+		await pass(100);
+		expect([map.answer(2), asked.filter(({ what }) => what.startsWith('DELETE')).length]).toEqual(['free', 0]);
+		serve({ ...replies, [RESERVE]: answer(hold(3), 201) });
+		await basket.pick([2]);
+		expect(map.answer(2)).toBe('own');
+	});
+
 	it('in doubt is looked for again later', async () => {
 		let isBack = false;
 		serve({ ...replies, [RESERVE]: () => Promise.reject(new TypeError('cut')), 'GET /api/events/e/seats/seat-00000003': () => Promise.reject(new TypeError('cut')), [MINE]: () => answer(isBack ? [hold(3)] : [])() });
@@ -147,6 +183,17 @@ describe('time', () => {
 	beforeEach(async () => {
 		serve({ ...replies, [RESERVE]: answer(hold(3, { expires_in_seconds: 40 }), 201) });
 		await basket.pick([2]);
+	});
+
+	it('that ran out behind another tab is told to whoever comes back, before the server is asked', async () => {
+		serve({ ...replies, [MINE]: answer([]) });
+		now += 45_000; // timers of a hidden page wait
+		expect(basket.held).toHaveLength(1);
+		basket.wake();
+		expect([basket.held.length, basket.lapsed.length, map.answer(2)]).toEqual([0, 1, 'free']);
+		expect(basket.said).toBe('The time is up: 1 place is no longer held for you.');
+		await pass(1300);
+		expect([basket.lapsed.length, basket.said]).toEqual([1, 'The time is up: 1 place is no longer held for you.']);
 	});
 
 	it('is counted down every second, warned of once, and ends', async () => {

@@ -70,6 +70,8 @@ export class Basket {
 	/** One more with every change. */
 	#era = 0;
 	#again: ReturnType<typeof setTimeout> | undefined;
+	/** Seats that were chosen again before what was asked about them was answered. */
+	#turned = new Set<number>();
 	/** Whoever was warned of this end is not warned of it again. */
 	#warnedOf = -1;
 
@@ -103,6 +105,7 @@ export class Basket {
 				}
 				this.#add(holds);
 				for (const seat of seats) map.confirm(seat);
+				this.#turnBack(seats);
 			} catch (failure) {
 				await this.#unheld(seats, ids, failure);
 			}
@@ -124,7 +127,18 @@ export class Basket {
 		});
 	}
 
+	/** They have changed their mind about a seat that is being asked about: once it is answered the other is done. */
+	turn(seat: number): void {
+		const map = this.#map;
+		if (!map) return;
+		map.notice = null;
+		if (this.#turned.delete(seat)) return;
+		this.#turned.add(seat);
+		map.notice = { seat, reason: t(map.own.has(seat) ? 'buy.turned.pick' : 'buy.turned.release', { what: saySeat(map, seat) }) };
+	}
+
 	async release(lines: readonly Line[]): Promise<void> {
+		if (lines.length === 0) return;
 		const map = this.#map;
 		const seats = lines.flatMap(({ seat }) => (seat !== null && map?.own.has(seat) ? seat : []));
 		for (const seat of seats) map?.pend(seat);
@@ -135,8 +149,10 @@ export class Basket {
 					await letGo(this.#org, line.id);
 					this.#drop(line.id);
 					if (line.seat !== null) map?.confirm(line.seat);
+					if (line.seat !== null && this.#turned.delete(line.seat)) void this.pick([line.seat]);
 				} catch (failure) {
 					failures.push(failure);
+					if (line.seat !== null) this.#turned.delete(line.seat);
 					if (line.seat !== null) map?.takeBack(line.seat, t('buy.refused.release', { what: sayLine(line) }));
 				}
 			}
@@ -195,6 +211,12 @@ export class Basket {
 		}
 	}
 
+	/** Somebody comes back to a page that has hardly counted meanwhile: what has ended is said to have, and all is read. */
+	wake(): void {
+		this.#tick();
+		void this.read();
+	}
+
 	/** Soon, and once however many ask for it. */
 	lookAgain(): void {
 		clearTimeout(this.#again);
@@ -211,12 +233,19 @@ export class Basket {
 		const map = this.#map as SeatMapState;
 		if (isInDoubt(failure) && (await this.#areOwn(ids))) {
 			for (const seat of seats) map.confirm(seat);
+			this.#turnBack(seats);
 			return;
 		}
+		for (const seat of seats) this.#turned.delete(seat);
 		const [named] = seats as [number];
 		const what = seats.length > 1 ? t('buy.seats', { count: seats.length }) : saySeat(map, named);
 		for (const seat of seats) map.takeBack(seat, this.#sayRefused(what, failure));
 		if (isInDoubt(failure)) this.lookAgain();
+	}
+
+	/** Gives back those of them that are not wanted any more. */
+	#turnBack(seats: readonly number[]): void {
+		void this.release(this.held.filter(({ seat }) => seat !== null && seats.includes(seat) && this.#turned.delete(seat)));
 	}
 
 	/** Whether the server holds them for this person after all; where it does not answer either, nobody knows. */

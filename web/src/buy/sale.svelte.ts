@@ -20,6 +20,8 @@ export const UNLISTED: readonly string[] = ['cancelled', 'ended', 'archived'];
 /** The event's page may hear of a change a moment after the stream. */
 const LOOK_AGAIN_MS = 1500;
 const TRIES_MAX = 5;
+/** A process of the server that hears nothing reads for itself what the others have done, sooner than that. */
+const SURE_MS = 1500;
 const MINUTE_S = 60;
 /** Who only passes over a seat does not wonder. */
 const WONDER_MS = 300;
@@ -183,6 +185,7 @@ export class Sale {
 			return this.#begin(eventId, triesLeft - 1);
 		}
 		const map = geometry && new SeatMapState(geometry, offer.zones);
+		let sure: ReturnType<typeof setTimeout> | undefined;
 		const live = new Live(
 			eventId,
 			{
@@ -192,7 +195,9 @@ export class Sale {
 						void this.#open(eventId);
 						return;
 					}
-					map?.load(snapshot, { isReplacing });
+					map?.load(snapshot, { isReplacing, isDoubted: true });
+					clearTimeout(sure);
+					sure = setTimeout(() => map?.free(), SURE_MS);
 					this.#count(snapshot.zones);
 					basket.check();
 				},
@@ -202,7 +207,10 @@ export class Sale {
 					basket.check();
 				},
 				status: (status) => void this.#turn(status),
-				shown: () => ({ seat_count: first.seat_count, statuses: map ? pack(map.looks) : first.statuses, zones: [...this.counts.values()] }),
+				shown: () => {
+					map?.free();
+					return { seat_count: first.seat_count, statuses: map ? pack(map.looks) : first.statuses, zones: [...this.counts.values()] };
+				},
 			},
 			() => void basket.read({ isElsewhere: true }),
 		);
@@ -211,6 +219,7 @@ export class Sale {
 		live.load(first, id);
 		const stopLive = live.start();
 		this.#stop = () => {
+			clearTimeout(sure);
 			stopLive();
 			basket.close();
 		};

@@ -2,6 +2,7 @@
 import type { Schemas } from '../api/client.ts';
 import { day, t, type MessageKey } from '../i18n/i18n.svelte.ts';
 import type { IconName } from './Icon.svelte';
+import { serverNow } from './server-time.ts';
 
 type Membership = Pick<Schemas['OwnMembership'], 'status' | 'valid_from' | 'valid_to'>;
 export type Standing = Extract<MessageKey, `membership.${'active' | 'expired' | 'future' | 'revoked'}`>;
@@ -15,14 +16,14 @@ export const FACE: Readonly<Record<Standing, { readonly icon: IconName; readonly
 
 export function standingOf({ status, valid_from, valid_to }: Membership): Standing {
 	if (status === 'revoked') return 'membership.revoked';
-	if (status === 'expired' || (valid_to !== null && Date.parse(valid_to) <= Date.now())) return 'membership.expired';
-	return Date.parse(valid_from) > Date.now() ? 'membership.future' : 'membership.active';
+	if (status === 'expired' || (valid_to !== null && Date.parse(valid_to) <= serverNow())) return 'membership.expired';
+	return Date.parse(valid_from) > serverNow() ? 'membership.future' : 'membership.active';
 }
 
 /** From when or until when it counts, in words. */
 export function spanOf({ valid_from, valid_to }: Membership, standing: Standing): string {
 	if (standing === 'membership.future') return t('membership.from', { day: day(new Date(valid_from)) });
 	if (valid_to === null) return t('membership.open_ended');
-	const isPast = Date.parse(valid_to) <= Date.now();
+	const isPast = Date.parse(valid_to) <= serverNow();
 	return t(isPast ? 'membership.until.past' : 'membership.until', { day: day(new Date(valid_to)) });
 }

@@ -44,13 +44,20 @@ export const CELL = 20;
 export const NUMBER = { y: -1.6, size: 12.8, advance: 0.62 } as const;
 export const MARK_Y = 8.7;
 
-/** Two bars, one bar, two dots, one dot: what tells the price zones apart without their colours. */
+/** Two bars, one bar, two dots, one dot, diamond, plus, triangle, three dots: what tells prices apart without their colours. */
 export function markPath(tint: number, y: number, k: number): string {
 	const bar = (from: number, length: number) => `M${from * k} ${y - k}h${length * k}v${2 * k}h${-length * k}z`;
 	const dot = (x: number, r: number) => `M${(x - r) * k} ${y}a${r * k} ${r * k} 0 1 0 ${2 * r * k} 0 ${r * k} ${r * k} 0 1 0 ${-2 * r * k} 0z`;
 	if (tint === 0) return bar(-6, 5) + bar(1, 5);
 	if (tint === 1) return bar(-5, 10);
-	return tint === 2 ? dot(-2.8, 1.35) + dot(2.8, 1.35) : dot(0, 1.5);
+	if (tint === 2) return dot(-2.8, 1.35) + dot(2.8, 1.35);
+	if (tint === 3) return dot(0, 1.5);
+	const lines = (...points: (readonly [number, number])[]) => `M${points.map(([x, down]) => `${x * k} ${y + down * k}`).join('L')}z`;
+	if (tint === 4) return lines([0, -2.7], [2.7, 0], [0, 2.7], [-2.7, 0]);
+	// Clockwise like the other arm: where they cross is filled and not left out.
+	if (tint === 5) return lines([-2.7, -0.9], [2.7, -0.9], [2.7, 0.9], [-2.7, 0.9]) + lines([-0.9, -2.7], [0.9, -2.7], [0.9, 2.7], [-0.9, 2.7]);
+	if (tint === 6) return lines([0, -3], [2.6, 1.5], [-2.6, 1.5]);
+	return dot(-4.4, 1.35) + dot(0, 1.35) + dot(4.4, 1.35);
 }
 
 /** A seat's outline as an SVG path; canvases take it too. */

@@ -4,11 +4,14 @@ import type { Transform } from './map.svelte.ts';
 
 /** The order is the shader's. */
 export const INKS = [
-	'zone-1', 'zone-2', 'zone-3', 'zone-4', 'zone-1-soft', 'zone-2-soft', 'zone-3-soft', 'zone-4-soft',
+	'zone-1', 'zone-2', 'zone-3', 'zone-4', 'zone-5', 'zone-6', 'zone-7', 'zone-8',
+	'zone-1-soft', 'zone-2-soft', 'zone-3-soft', 'zone-4-soft', 'zone-5-soft', 'zone-6-soft', 'zone-7-soft', 'zone-8-soft',
 	'on-zone', 'yours', 'yours-line', 'yours-soft', 'on-yours', 'seat-held', 'seat-held-fill', 'seat-sold', 'seat-blocked', 'seat-vip', 'seat-vip-fill', 'map-floor',
 	'map-bg', 'map-line', 'stage', 'on-stage', 'text', 'text-2', 'surface-3', 'raised', 'seat-ring', 'line',
 ] as const;
 export type InkName = (typeof INKS)[number];
+/** Colours of prices. */
+export const TINTS = INKS.indexOf('zone-1-soft');
 /** How many of them seats are drawn with. */
 export const SEAT_INKS = INKS.indexOf('map-floor') + 1;
 
@@ -50,6 +53,6 @@ export interface Shot {
 }
 
 export const zoneInk = (tint: number): InkName => INKS[tint] ?? 'zone-1';
-export const softInk = (tint: number): InkName => INKS[tint + 4] ?? 'zone-1-soft';
+export const softInk = (tint: number): InkName => INKS[tint + TINTS] ?? 'zone-1-soft';
 /** What steps back while a line of the legend is chosen. */
 export const DIMMED = 0.28;

@@ -28,6 +28,15 @@ describe('the names of sections', () => {
 		expect(labels(0.01)).toEqual([]);
 	});
 
+	it('are left out where only a few of many could be read', () => {
+		const sections = (wide: number) => Array.from({ length: 30 }, (_, at) => ({ name: `Section ${101 + at}`, rows: 8, seats: at < wide ? 12 : 2, at: [at * 700, 200] as const }));
+		const named = (wide: number) => {
+			const { length } = sectionLabels(new Hall(makeGeometry(sections(wide))), { k: 0.04, x: 20, y: 20 }, SIZE, () => 0, () => '', measure);
+			return length;
+		};
+		expect([named(30), named(15), named(5)]).toEqual([30, 15, 0]);
+	});
+
 	it('stand in the larger part, and say so', () => {
 		expect(labels(0.2, 0.9).every(({ isOnSolid }) => isOnSolid)).toBe(true);
 		expect(labels(0.2, 0.2).some(({ isOnSolid }) => isOnSolid)).toBe(false);

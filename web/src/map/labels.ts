@@ -32,6 +32,9 @@ export type Measure = (words: string, px: number) => number;
 const NAME_PX = [14, 12.5, 11, 9.5, 8.5, 8] as const;
 const FITTING_SHARE = 0.7;
 const COUNT_SHARE = 0.9;
+/** Of many sections so many must be named, or none is: some numbers here and there say nothing. */
+const MANY = 24;
+const NAMED_SHARE = 0.4;
 const ROW_PX = 9;
 const LETTERS_MAX = 400;
 const LETTER_PX = [14, 11] as const;
@@ -71,8 +74,11 @@ export function sectionLabels(
 	});
 	const isNamed = ({ name, fits }: (typeof places)[number], px: number) => fits(measure(name, px), px);
 	const px = NAME_PX.find((one) => places.filter((place) => isNamed(place, one)).length >= places.length * FITTING_SHARE) ?? 8;
+	const named = places.filter((place) => isNamed(place, Math.min(px, NAME_PX.at(-1) as number)));
+	const isSparse = places.length >= MANY && named.length < places.length * NAMED_SHARE;
 	return places.flatMap((place): SectionLabel[] => {
 		const { zone, name, x, y, isOnSolid, words, fits } = place;
+		if (isSparse && !hall.sections[zone]?.isArea) return [];
 		const width = Math.max(measure(name, px), measure(words, px * COUNT_SHARE));
 		if (words !== '' && fits(width, px * 2.2)) return [{ zone, name, count: words, x, y, px, isOnSolid }];
 		const small = NAME_PX.find((one) => one <= px && isNamed(place, one));

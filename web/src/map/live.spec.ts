@@ -203,6 +203,32 @@ describe('the stream', () => {
 		stop();
 	});
 
+	it('rests while the browser keeps the page for whoever goes back, and goes on from there', async () => {
+		const browser = new Browser();
+		const { told, live, stop } = follow(browser.around());
+		const waiting = follow(browser.around());
+		await settle();
+		browser.streams[0]?.send(wire('snapshot', snapshot(1, 4), '1:4:7'));
+		await settle();
+		waiting.stop();
+		dispatchEvent(new Event('pagehide'));
+		await settle();
+		expect(browser.streams.map(({ isAborted }) => isAborted())).toEqual([true]);
+		await vi.advanceTimersByTimeAsync(120_000);
+		expect(browser.streams).toHaveLength(1);
+		dispatchEvent(Object.assign(new Event('pageshow'), { persisted: true }));
+		await settle();
+		expect(browser.streams).toHaveLength(2);
+		expect(browser.streams[1]?.headers['Last-Event-ID']).toBe('1:4:7');
+		browser.streams[1]?.send(wire('delta', delta(5, [2], '1'), '1:5:8'));
+		await settle();
+		expect([told.at(-1), live.standing]).toEqual(['delta 5 2=1', 'live']);
+		stop();
+		dispatchEvent(Object.assign(new Event('pageshow'), { persisted: true }));
+		await settle();
+		expect(browser.streams).toHaveLength(2);
+	});
+
 	it('waits as long as the server asks for', async () => {
 		const fetch = vi.fn(async () => new Response(null, { status: 429, headers: { 'Retry-After': '5' } }));
 		const { stop } = follow(new Browser().around({ fetch: fetch as unknown as typeof globalThis.fetch }));

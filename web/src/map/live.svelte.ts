@@ -100,7 +100,25 @@ export class Live {
 
 	/** Follows the event until what this returns is called. */
 	start(): () => void {
+		this.#open();
+		const online = () => this.standing === 'away' && this.#leads && void this.#read();
+		// A page that the browser keeps for whoever goes back reads nothing meanwhile, and does not keep other tabs from it.
+		const hide = () => this.#close();
+		const show = ({ persisted }: PageTransitionEvent) => persisted && this.#open();
+		globalThis.addEventListener?.('online', online);
+		globalThis.addEventListener?.('pagehide', hide);
+		globalThis.addEventListener?.('pageshow', show);
+		return () => {
+			globalThis.removeEventListener?.('online', online);
+			globalThis.removeEventListener?.('pagehide', hide);
+			globalThis.removeEventListener?.('pageshow', show);
+			this.#close();
+		};
+	}
+
+	#open(): void {
 		const { locks, channel } = this.#around;
+		this.standing = 'opening';
 		this.#stopping = new AbortController();
 		const { signal } = this.#stopping;
 		if (channel) {
@@ -119,18 +137,16 @@ export class Live {
 			};
 			locks.request(`places ${this.#eventId}`, { signal }, lead).catch(() => {});
 		} else this.#leadAlone();
-		const online = () => this.standing === 'away' && this.#leads && void this.#read();
-		globalThis.addEventListener?.('online', online);
-		return () => {
-			globalThis.removeEventListener?.('online', online);
-			this.#stopping.abort();
-			this.#reading?.abort();
-			clearTimeout(this.#timer);
-			clearTimeout(this.#silence);
-			this.#channel?.close();
-			this.#channel = null;
-			this.#isLeader = false;
-		};
+	}
+
+	#close(): void {
+		this.#stopping.abort();
+		this.#reading?.abort();
+		clearTimeout(this.#timer);
+		clearTimeout(this.#silence);
+		this.#channel?.close();
+		this.#channel = null;
+		this.#isLeader = false;
 	}
 
 	/** Takes a map, by the name that the server has for it; false when what is shown is newer. */

@@ -15,6 +15,8 @@ export interface Block {
 	readonly behind?: readonly [number, number];
 	readonly type?: Zone['zone_type'];
 	readonly prefix?: string;
+	/** Of one without seats: whether it has a place on the map. */
+	readonly isDrawn?: boolean;
 }
 
 export const zoneId = (index: number) => `zone-${index}`;
@@ -38,7 +40,7 @@ export function makeGeometry(blocks: readonly Block[], more: { categories?: Reco
 		zones: blocks.map((block, index) => {
 			const count = block.rows * block.seats;
 			first += count;
-			return { zone_id: zoneId(index), name: block.name, zone_type: block.type ?? 'reserved_seating', capacity: count, first: first - count, count, focal_point: [0, 0], outline: count ? [] : [[0, 0], [400, 0], [400, 200], [0, 200]] };
+			return { zone_id: zoneId(index), name: block.name, zone_type: block.type ?? 'reserved_seating', capacity: count, first: first - count, count, focal_point: [0, 0], outline: count || block.isDrawn === false ? [] : [[0, 0], [400, 0], [400, 200], [0, 200]] };
 		}),
 		shapes: [],
 		groups: [],

@@ -34,6 +34,23 @@ describe('what the server says', () => {
 		expect(statuses()).toEqual(FREE);
 	});
 
+	it('from elsewhere frees a seat only when nothing else was heard of it for a moment', () => {
+		map.apply({ mapVersion: 11, ordinals: [2, 3, 4], statuses: [HELD, HELD, SOLD] });
+		// Another process knows of more, and not yet that 2 and 4 are gone; 3 was let go.
+		const told = FREE.map((_, seat) => (seat === 6 ? HELD : 0));
+		expect(map.load(makeSnapshot(told, { map_version: 14 }), { isDoubted: true })).toBe(true);
+		expect([2, 3, 4, 6].map((seat) => map.statusOf(seat))).toEqual(['held', 'held', 'sold', 'held']);
+		map.apply({ mapVersion: 16, ordinals: [2, 4], statuses: [HELD, SOLD] });
+		map.free();
+		expect([2, 3, 4, 6].map((seat) => map.statusOf(seat))).toEqual(['held', 'available', 'sold', 'held']);
+		const before = map.revision;
+		map.free();
+		expect(map.revision).toBe(before);
+		// What replaces, and another epoch, is believed at once.
+		map.load(makeSnapshot(FREE, { map_version: 12 }), { isReplacing: true, isDoubted: true });
+		expect(map.statusOf(4)).toBe('available');
+	});
+
 	it('begins anew with another epoch', () => {
 		expect(map.load(makeSnapshot(FREE.map(() => SOLD), { epoch: 2, map_version: 1 }))).toBe(true);
 		expect(map.statusOf(7)).toBe('sold');
@@ -179,6 +196,36 @@ describe('zones', () => {
 		const many = Array.from({ length: 12 }, (_, at) => ({ name: `Section ${at + 101}`, rows: 1, seats: 2, at: [at * 200, 0] as const }));
 		const large = new SeatMapState(makeGeometry(many), makeOffer(12, many.map((_, at) => (at < 6 ? 300 : 100))));
 		expect(large.groups.map(({ name, zones, tint }) => [name, zones.length, tint])).toEqual([[null, 6, 0], [null, 6, 1]]);
+	});
+
+	/** So many zones, each with a price of its own. */
+	function priced(count: number): SeatMapState {
+		const blocks = Array.from({ length: count }, (_, at) => ({ name: `Block ${at}`, rows: 1, seats: 2, at: [0, at * 200] as const }));
+		return new SeatMapState(makeGeometry(blocks), makeOffer(count, blocks.map((_, at) => 1000 - at * 50)));
+	}
+
+	it.each([5, 6, 7, 8])('have a colour each for %i prices, and none of the first four is missing', (count) => {
+		const { tints } = priced(count);
+		expect(new Set(tints).size).toBe(count);
+		expect([...tints].sort()).toEqual(Array.from({ length: count }, (_, at) => at));
+		expect([...tints].filter((tint) => tint < 4)).toEqual([0, 1, 2, 3]);
+	});
+
+	it('share colours past eight prices, and the legend says from what to what', () => {
+		const { groups, tints } = priced(12);
+		expect(groups).toHaveLength(8);
+		expect(new Set(groups.map(({ tint }) => tint)).size).toBe(8);
+		expect(groups.flatMap(({ zones }) => zones).sort((one, other) => one - other)).toEqual([...tints.keys()]);
+		expect(groups.some(({ from, to }) => from && to && from.amount_minor < to.amount_minor)).toBe(true);
+	});
+
+	it('without seats and without a place on the map stand below it', () => {
+		expect(map.unplaced).toEqual([]);
+		const nowhere = makeGeometry([{ name: 'Front', rows: 1, seats: 2, at: [0, 0] }, { name: 'Lawn', rows: 0, seats: 0, at: [0, 0], isDrawn: false }]);
+		const offer = makeOffer(2, [300, 100]);
+		expect(new SeatMapState(nowhere, offer).unplaced.map(({ name }) => name)).toEqual(['Lawn']);
+		expect(new SeatMapState(nowhere, offer.map((zone) => ({ ...zone, is_enabled: false }))).unplaced).toEqual([]);
+		expect(new SeatMapState(nowhere, offer, { isDesk: true }).unplaced).toEqual([]);
 	});
 });
 

@@ -96,6 +96,8 @@ export class SeatMapState {
 	locked = $derived.by(() => this.hall.sections.map(({ zone, zoneId }) => (this.offer[zone]?.access_mode ?? 'public') !== 'public' && !this.#opened.has(zoneId)));
 	tints = $derived.by(() => tintsOf(this.hall, this.offer, (zone) => this.locked[zone] === true));
 	groups = $derived.by(() => groupsOf(this.hall, this.offer, this.tints, (zone) => this.locked[zone] === true));
+	/** Zones without seats that are drawn nowhere; those who run the event have them elsewhere. */
+	unplaced = $derived.by(() => (this.isDesk ? [] : this.hall.sections.filter(({ zone, outline, isArea }) => isArea && !outline && this.offer[zone]?.is_enabled !== false)));
 	seatPx = $derived.by(() => this.hall.seatCm * this.transform.k);
 	near = $derived.by(() => nearOf(this.seatPx));
 	whole = $derived.by(() => this.fitting(this.hall.box));
@@ -111,6 +113,8 @@ export class SeatMapState {
 	#touched: number[] = [];
 	#touchedFrom = 0;
 	#turning: number[] = [];
+	/** Seats that a later map has as free, and that are shown as they were until that is sure. */
+	#freed = new Set<number>();
 	/** Seats that look like this person's, and companion seats that are kept for them. */
 	#dressed: ReadonlySet<number> = new Set();
 	#reserved: ReadonlySet<number> = new Set();
@@ -136,13 +140,26 @@ export class SeatMapState {
 		this.#opened = new Set(zoneIds);
 	}
 
-	/** All seats anew. What is older than what is shown is late and changes nothing, unless it is to replace that. */
-	load(snapshot: Snapshot, { isReplacing = false } = {}): boolean {
+	/**
+	 * All seats anew. What is older than what is shown is late and changes nothing, unless it is to replace that. With
+	 * `isDoubted` seats that would come free by it stay as they are until `free` is called: another process of the server
+	 * may have told it, which knows of more changes and yet for a moment not of every one that was shown.
+	 */
+	load(snapshot: Snapshot, { isReplacing = false, isDoubted = false } = {}): boolean {
 		const isOlder = snapshot.epoch < this.#epoch || (snapshot.epoch === this.#epoch && snapshot.map_version < this.#version);
 		if (isOlder && !isReplacing) return false;
 		const { looks } = this;
 		if (snapshot.seat_count !== looks.length) throw new Error(`a map of ${snapshot.seat_count} seats for ${looks.length}`);
 		const statuses = unpack(snapshot.statuses, looks.length);
+		this.#freed.clear();
+		if (isDoubted && this.isLoaded && !isReplacing && snapshot.epoch === this.#epoch) {
+			for (let seat = 0; seat < looks.length; seat++) {
+				const shown = (looks[seat] as number) & STATUS;
+				if (shown === AVAILABLE || statuses[seat] !== AVAILABLE) continue;
+				statuses[seat] = shown;
+				this.#freed.add(seat);
+			}
+		}
 		for (let seat = 0; seat < looks.length; seat++) looks[seat] = ((looks[seat] as number) & (OWN | PENDING | RESERVED)) | (statuses[seat] as number);
 		this.#epoch = snapshot.epoch;
 		this.#version = snapshot.map_version;
@@ -161,6 +178,7 @@ export class SeatMapState {
 		for (let at = 0; at < ordinals.length; at++) {
 			const seat = ordinals[at] as number;
 			const look = this.looks[seat];
+			this.#freed.delete(seat);
 			if (look === undefined || (look & STATUS) === statuses[at]) continue;
 			this.#turn(seat, (look & ~STATUS) | ((statuses[at] as number) & STATUS));
 		}
@@ -168,6 +186,16 @@ export class SeatMapState {
 		this.#dress();
 		this.revision++;
 		return true;
+	}
+
+	/** Nothing was heard of them since: seats that a later map had as free are free. */
+	free(): void {
+		if (this.#freed.size === 0) return;
+		this.#settle();
+		for (const seat of this.#freed) this.#turn(seat, (this.looks[seat] as number) & ~STATUS);
+		this.#freed.clear();
+		this.#dress();
+		this.revision++;
 	}
 
 	/** The seats that this person holds, all of them: of a basket that is read again, or after some have lapsed. */

@@ -2,7 +2,7 @@
 // square; while some change their look or all rest.
 import { BARRED, BODY, CELL, HOLLOW, MARK_Y, NOTCH, NUMBER, PIP, RING, ROUND, UNIT } from './glyphs.ts';
 import { NO_NUMBER } from './hall.ts';
-import { SEAT_INKS } from './inks.ts';
+import { INKS, SEAT_INKS, TINTS, type InkName } from './inks.ts';
 import { BEFORE_SHIFT, MARK_PX, NUMBER_PX } from './looks.ts';
 
 export const UNIFORMS = ['view', 'screen', 'zones', 'inks', 'signs', 'turn', 'near', 'ratio'] as const;
@@ -15,6 +15,7 @@ const WIDTH_SCALE = 8;
 const f = (value: number) => (value / UNIT).toFixed(5);
 const shape = ({ across, down, front, back }: { across: number; down: number; front: number; back: number }) =>
 	`vec4(${f(across)}, ${f(down)}, ${f(front)}, ${f(back)})`;
+const ink = (name: InkName) => `inks[${INKS.indexOf(name)}]`;
 const round = (radius: number) => `vec4(${f(radius)})`;
 /** A ring lies that far outside what it rings. */
 const RING_GAP = RING.across - BODY.across;
@@ -61,28 +62,28 @@ const float NONE = -1.0;
 
 Wear free(int tint, uint kind) {
 	vec3 ink = inks[tint];
-	if (kind == 1u) return Wear(${round(ROUND.space)}, vec4(ink, 0.0), vec4(ink, 0.0), vec4(inks[8], 10.0), vec4(0.0), 0.0);
-	if (kind == 2u) return Wear(${round(ROUND.companion)}, vec4(inks[4 + tint], 0.0), vec4(ink, ${f(1)}), vec4(ink, 11.0), vec4(0.0), 0.0);
-	return Wear(${shape(BODY)}, vec4(ink, 0.0), vec4(ink, 0.0), vec4(inks[8], NONE), vec4(0.0, 0.0, 0.0, 1.0), 1.0);
+	if (kind == 1u) return Wear(${round(ROUND.space)}, vec4(ink, 0.0), vec4(ink, 0.0), vec4(${ink('on-zone')}, 10.0), vec4(0.0), 0.0);
+	if (kind == 2u) return Wear(${round(ROUND.companion)}, vec4(inks[${TINTS} + tint], 0.0), vec4(ink, ${f(1)}), vec4(ink, 11.0), vec4(0.0), 0.0);
+	return Wear(${shape(BODY)}, vec4(ink, 0.0), vec4(ink, 0.0), vec4(${ink('on-zone')}, NONE), vec4(0.0, 0.0, 0.0, 1.0), 1.0);
 }
 
 Wear own(uint kind, bool isPending, float numbers) {
 	bool isRound = kind == 1u || kind == 2u;
 	float mark = isRound ? 9.0 + float(kind) : isPending || numbers > 0.0 ? NONE : 13.0;
 	float tick = !isRound && !isPending && numbers > 0.0 ? 1.0 : 0.0;
-	vec4 line = vec4(inks[10], 0.0);
-	return Wear(isRound ? ${round(ROUND.own)} : ${shape(BODY)}, vec4(inks[9], 0.0), line, vec4(inks[12], mark), vec4(isPending ? 0.0 : 1.0, 0.0, tick, 0.0), isRound ? 0.0 : 1.0);
+	vec4 line = vec4(${ink('yours-line')}, 0.0);
+	return Wear(isRound ? ${round(ROUND.own)} : ${shape(BODY)}, vec4(${ink('yours')}, 0.0), line, vec4(${ink('on-yours')}, mark), vec4(isPending ? 0.0 : 1.0, 0.0, tick, 0.0), isRound ? 0.0 : 1.0);
 }
 
 Wear wear(uint look, uint status, vec4 zone, uint kind, float numbers) {
 	bool isRound = kind == 1u || kind == 2u;
 	if ((look & 4u) != 0u) return own(kind, (look & 8u) != 0u, numbers);
-	if ((look & 16u) != 0u) return Wear(${round(ROUND.companion)}, vec4(inks[11], 0.0), vec4(inks[10], ${f(1)}), vec4(inks[10], 11.0), vec4(0.0, 1.0, 0.0, 0.0), 0.0);
-	if (status == 1u) return Wear(isRound ? ${round(HOLLOW.across)} : ${shape(HOLLOW)}, vec4(inks[19], 1.0), vec4(inks[13], ${f(0.8)}), vec4(inks[13], NONE), vec4(0.0), 0.0);
-	if (status == 2u) return Wear(isRound ? ${round(PIP.across)} : ${shape(PIP)}, vec4(inks[15], 0.0), vec4(inks[15], 0.0), vec4(inks[15], NONE), vec4(0.0), 0.0);
-	if (status == 3u) return Wear(isRound ? ${round(BARRED.across)} : ${shape(BARRED)}, vec4(inks[19], 0.0), vec4(inks[16], ${f(0.7)}), vec4(inks[16], 14.0), vec4(0.0), 0.0);
-	if (zone.z == 1.0) return Wear(${shape(HOLLOW)}, vec4(inks[18], 0.0), vec4(inks[17], ${f(0.8)}), vec4(inks[17], 12.0), vec4(0.0), 0.0);
-	if (zone.z == 2.0) return Wear(${round(PIP.across)}, vec4(inks[int(zone.y)], 0.0), vec4(0.0), vec4(inks[8], NONE), vec4(0.0), 0.0);
+	if ((look & 16u) != 0u) return Wear(${round(ROUND.companion)}, vec4(${ink('yours-soft')}, 0.0), vec4(${ink('yours-line')}, ${f(1)}), vec4(${ink('yours-line')}, 11.0), vec4(0.0, 1.0, 0.0, 0.0), 0.0);
+	if (status == 1u) return Wear(isRound ? ${round(HOLLOW.across)} : ${shape(HOLLOW)}, vec4(${ink('map-floor')}, 1.0), vec4(${ink('seat-held')}, ${f(0.8)}), vec4(${ink('seat-held')}, NONE), vec4(0.0), 0.0);
+	if (status == 2u) return Wear(isRound ? ${round(PIP.across)} : ${shape(PIP)}, vec4(${ink('seat-sold')}, 0.0), vec4(${ink('seat-sold')}, 0.0), vec4(${ink('seat-sold')}, NONE), vec4(0.0), 0.0);
+	if (status == 3u) return Wear(isRound ? ${round(BARRED.across)} : ${shape(BARRED)}, vec4(${ink('map-floor')}, 0.0), vec4(${ink('seat-blocked')}, ${f(0.7)}), vec4(${ink('seat-blocked')}, 14.0), vec4(0.0), 0.0);
+	if (zone.z == 1.0) return Wear(${shape(HOLLOW)}, vec4(${ink('seat-vip-fill')}, 0.0), vec4(${ink('seat-vip')}, ${f(0.8)}), vec4(${ink('seat-vip')}, 12.0), vec4(0.0), 0.0);
+	if (zone.z == 2.0) return Wear(${round(PIP.across)}, vec4(inks[int(zone.y)], 0.0), vec4(0.0), vec4(${ink('on-zone')}, NONE), vec4(0.0), 0.0);
 	return free(int(zone.y), kind);
 }
 
@@ -117,7 +118,7 @@ void main() {
 #if DETAIL == 1
 	// Too small for a ring or a half: an own seat has an edge, and one that somebody holds is half as dark.
 	if (isOwn) now.line.a = ${f(2)};
-	vec3 filling = mix(now.fill.rgb, inks[14], now.fill.a * 0.5);
+	vec3 filling = mix(now.fill.rgb, ${ink('seat-held-fill')}, now.fill.a * 0.5);
 	colours = uvec2(packed(vec4(filling, strength)), packed(vec4(now.line.rgb, now.line.a * ${WIDTH_SCALE}.0)));
 	most = px * (max(body.x, body.y) + now.line.a) + 0.5;
 #else
@@ -214,7 +215,11 @@ float markAway(vec2 at, int tint) {
 	if (tint == 0) return boxAway(twin - vec2(${f(3.5)}, 0.0), vec2(${f(2.5)}, ${f(1)}));
 	if (tint == 1) return boxAway(at, vec2(${f(5)}, ${f(1)}));
 	if (tint == 2) return length(twin - vec2(${f(2.8)}, 0.0)) - ${f(1.35)};
-	return length(at) - ${f(1.5)};
+	if (tint == 3) return length(at) - ${f(1.5)};
+	if (tint == 4) return (twin.x + abs(at.y) - ${f(2.7)}) * 0.7071;
+	if (tint == 5) return min(boxAway(at, vec2(${f(2.7)}, ${f(0.9)})), boxAway(at, vec2(${f(0.9)}, ${f(2.7)})));
+	if (tint == 6) return max(dot(twin, vec2(0.8660, -0.5)) - ${f(1.5)}, at.y - ${f(1.5)});
+	return length(vec2(twin.x - clamp(floor(twin.x / ${f(4.4)} + 0.5), 0.0, 1.0) * ${f(4.4)}, at.y)) - ${f(1.35)};
 }
 #endif
 
@@ -230,8 +235,8 @@ void main() {
 #if DETAIL > 1
 	away = max(away, value.z * (dot(turned, vec2(0.7071, -0.7071)) - ${f(NOTCH * Math.SQRT1_2)}) - (1.0 - value.z));
 	float around = bodyAway(turned, body + ${f(RING_GAP)});
-	lay(inks[19], cover(around) * extra.x);
-	lay(inks[10], cover(abs(around) - ${f(1.1)}) * extra.x);
+	lay(${ink('map-floor')}, cover(around) * extra.x);
+	lay(${ink('yours-line')}, cover(abs(around) - ${f(1.1)}) * extra.x);
 #endif
 #if DETAIL == 1
 	vec4 fill = unpacked(colours.x);
@@ -240,7 +245,7 @@ void main() {
 	ink = vec4(mix(fill.rgb, line.rgb, cover(-away - line.a) * step(0.0001, line.a)), 1.0) * cover(away - line.a) * fill.a;
 #else
 	lay(fill.rgb, cover(away));
-	lay(inks[14], cover(max(away, dot(turned, vec2(-0.5634, -0.8262)))) * fill.a);
+	lay(${ink('seat-held-fill')}, cover(max(away, dot(turned, vec2(-0.5634, -0.8262)))) * fill.a);
 	float dash = mix(1.0, clamp(0.5 + (1.1 - abs(fract(atan(at.y, at.x) * 1.90986) - 0.5) * 4.0) * 2.0, 0.0, 1.0), extra.y);
 	lay(line.rgb, cover(abs(away) - line.a) * dash * step(0.0001, line.a));
 	float marks = smoothstep(${MARK_PX[0].toFixed(1)}, ${MARK_PX[1].toFixed(1)}, px / ratio);

@@ -1,8 +1,10 @@
 // All seats in one draw call: where they are lies in a buffer that never changes, how they look in one byte each, of which
 // a change sends only those that changed. The shapes are drawn by the card, sharp at any size.
+import type { Box } from '../layouts/view.ts';
 import { CELL, GLYPHS, NUMBER, UNIT } from './glyphs.ts';
 import type { Hall } from './hall.ts';
 import { DIMMED, SEAT_INKS, type Inks, type Shot } from './inks.ts';
+import { isSeen } from './labels.ts';
 import { MARK_PX, runsOf } from './looks.ts';
 import type { SeatMapState } from './map.svelte.ts';
 import { CELLS, FRAGMENT, SIGNS, UNIFORMS, VERTEX } from './shaders.ts';
@@ -33,6 +35,7 @@ export class WebglSeats {
 	#programs = new Map<string, Program>();
 	#points!: WebGLVertexArrayObject;
 	#squares!: WebGLVertexArrayObject;
+	#seats!: WebGLBuffer;
 	#looks!: WebGLBuffer;
 	/** What is on the card already: the looks up to a revision, and signs of a size in a font. */
 	#sent = -1;
@@ -53,14 +56,14 @@ export class WebglSeats {
 	build(): void {
 		const gl = this.#gl;
 		this.#programs.clear();
-		const seats = gl.createBuffer();
-		gl.bindBuffer(gl.ARRAY_BUFFER, seats);
+		this.#seats = gl.createBuffer();
+		gl.bindBuffer(gl.ARRAY_BUFFER, this.#seats);
 		gl.bufferData(gl.ARRAY_BUFFER, seatColumns(this.#hall), gl.STATIC_DRAW);
 		this.#looks = gl.createBuffer();
 		gl.bindBuffer(gl.ARRAY_BUFFER, this.#looks);
 		gl.bufferData(gl.ARRAY_BUFFER, this.#hall.geometry.seatCount, gl.DYNAMIC_DRAW);
-		this.#points = this.#layOut(seats, 0);
-		this.#squares = this.#layOut(seats, 1);
+		this.#points = this.#layOut(0);
+		this.#squares = this.#layOut(1);
 		for (const unit of [gl.TEXTURE0, gl.TEXTURE1]) {
 			gl.activeTexture(unit);
 			gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
@@ -98,10 +101,28 @@ export class WebglSeats {
 		gl.uniform1f(at.turn ?? null, turn);
 		gl.uniform1f(at.near ?? null, near);
 		gl.uniform1f(at.ratio ?? null, ratio);
-		const { seatCount } = this.#hall.geometry;
 		gl.bindVertexArray(isPoint ? this.#points : this.#squares);
-		if (isPoint) gl.drawArrays(gl.POINTS, 0, seatCount);
-		else gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, seatCount);
+		for (const [first, end] of this.#seen(shot)) {
+			if (isPoint) gl.drawArrays(gl.POINTS, first, end - first);
+			else {
+				this.#point(first);
+				gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, end - first);
+			}
+		}
+	}
+
+	/** Near, most sections are outside the screen, and a card need not look at each of their seats to find that out. */
+	#seen({ transform, size }: Shot): [number, number][] {
+		const { geometry, sections, seatCm } = this.#hall;
+		const runs: [number, number][] = [];
+		for (const { zone, outline } of sections) {
+			const { first, count } = geometry.zones[zone] ?? { first: 0, count: 0 };
+			if (count === 0 || !outline || !isSeen(grown(outline.box, seatCm), transform, size)) continue;
+			const last = runs.at(-1);
+			if (last?.[1] === first) last[1] = first + count;
+			else runs.push([first, first + count]);
+		}
+		return runs;
 	}
 
 	/** Sends the looks that changed since they were last sent. */
@@ -128,22 +149,28 @@ export class WebglSeats {
 	}
 
 	/** Seats as points, or each as an instance of a square. */
-	#layOut(seats: WebGLBuffer, divisor: 0 | 1): WebGLVertexArrayObject {
+	#layOut(divisor: 0 | 1): WebGLVertexArrayObject {
 		const gl = this.#gl;
 		const layout = gl.createVertexArray();
 		gl.bindVertexArray(layout);
-		gl.bindBuffer(gl.ARRAY_BUFFER, seats);
-		gl.vertexAttribPointer(0, 2, gl.FLOAT, false, SEAT_BYTES, 0);
-		gl.vertexAttribPointer(1, 2, gl.SHORT, true, SEAT_BYTES, 8);
-		gl.vertexAttribIPointer(2, 2, gl.UNSIGNED_INT, SEAT_BYTES, 12);
-		gl.bindBuffer(gl.ARRAY_BUFFER, this.#looks);
-		gl.vertexAttribIPointer(3, 1, gl.UNSIGNED_BYTE, 1, 0);
+		this.#point(0);
 		for (let column = 0; column < 4; column++) {
 			gl.enableVertexAttribArray(column);
 			gl.vertexAttribDivisor(column, divisor);
 		}
 		gl.bindVertexArray(null);
 		return layout;
+	}
+
+	/** Seats are taken from that one on: instances always begin with the first. */
+	#point(first: number): void {
+		const gl = this.#gl;
+		gl.bindBuffer(gl.ARRAY_BUFFER, this.#seats);
+		gl.vertexAttribPointer(0, 2, gl.FLOAT, false, SEAT_BYTES, first * SEAT_BYTES);
+		gl.vertexAttribPointer(1, 2, gl.SHORT, true, SEAT_BYTES, first * SEAT_BYTES + 8);
+		gl.vertexAttribIPointer(2, 2, gl.UNSIGNED_INT, SEAT_BYTES, first * SEAT_BYTES + 12);
+		gl.bindBuffer(gl.ARRAY_BUFFER, this.#looks);
+		gl.vertexAttribIPointer(3, 1, gl.UNSIGNED_BYTE, 1, first);
 	}
 
 	/** By zone: the size of its seats, its colour, whether it is locked or sold by number, how much it steps back. */
@@ -200,6 +227,10 @@ export class WebglSeats {
 		}
 		return program;
 	}
+}
+
+function grown({ left, top, right, bottom }: Box, by: number): Box {
+	return { left: left - by, top: top - by, right: right + by, bottom: bottom + by };
 }
 
 function seatColumns({ geometry, scene, numbers }: Hall): ArrayBuffer {

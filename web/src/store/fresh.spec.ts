@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { hearTime } from '../lib/server-time.ts';
 import { stayFresh, untilNextTurn } from './fresh.ts';
 import { makeCard } from './make.ts';
 
@@ -15,7 +16,7 @@ describe('how long a list stays true', () => {
 		['a sale ends', [makeCard({ sale_end_at: '2027-03-05T09:00:00Z' })], 2 * HOUR_MS],
 		['the first of them turns', [makeCard({ sale_end_at: '2027-03-05T09:00:00Z' }), notYet], HOUR_MS],
 		['an event ends that is sold until then', [makeCard({ effective_end_at: '2027-03-05T07:30:00Z' })], HOUR_MS / 2],
-		['the server agrees, where the own clock is fast', [{ ...notYet, sale_start_at: '2027-03-05T06:00:00Z' }], 15_000],
+		['the server agrees that it has', [{ ...notYet, sale_start_at: '2027-03-05T06:00:00Z' }], 15_000],
 	])('is until %s', (_, events, pause) => {
 		expect(untilNextTurn(events, NOW)).toBe(pause);
 	});
@@ -51,6 +52,20 @@ describe('staying fresh', () => {
 
 		vi.advanceTimersByTime(60_000);
 		document.dispatchEvent(new Event('visibilitychange'));
+		expect(again).toHaveBeenCalledTimes(1);
+		stop();
+	});
+});
+
+describe('a clock that is wrong', () => {
+	it.each([['slow', -HOUR_MS], ['fast', HOUR_MS]])('opens nothing late or early where it is %s', (_, off) => {
+		const again = vi.fn();
+		hearTime(new Date(NOW).toUTCString());
+		vi.setSystemTime(NOW + off);
+		const stop = stayFresh([{ ...notYet, sale_start_at: new Date(NOW + 60_000).toISOString() }], again);
+		vi.advanceTimersByTime(59_000);
+		expect(again).not.toHaveBeenCalled();
+		vi.advanceTimersByTime(3_001);
 		expect(again).toHaveBeenCalledTimes(1);
 		stop();
 	});

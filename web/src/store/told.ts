@@ -3,6 +3,7 @@ import type { Refusal, Schemas } from '../api/client.ts';
 import { i18n, isMessageKey, t } from '../i18n/i18n.svelte.ts';
 import { say } from '../i18n/refusals.ts';
 import type { IconName } from '../lib/Icon.svelte';
+import { serverNow } from '../lib/server-time.ts';
 import { dateLine, dayRange, timeLine, toLocalInput, whenLine, zoneNote } from '../lib/venue-time.ts';
 
 export type Card = Schemas['EventCard'];
@@ -14,7 +15,7 @@ export interface Badge {
 }
 
 /** The one thing to know about an event at a glance; the first that is true. */
-export function badgeOf(event: Card, now: Date = new Date()): Badge | null {
+export function badgeOf(event: Card, now = new Date(serverNow())): Badge | null {
 	if (event.notice === 'postponed') return { tone: 'warn', icon: 'pause', words: t('event.status.postponed') };
 	if (event.notice === 'rescheduled' && event.effective_start_at !== null) {
 		const date = brief(event.effective_start_at, event.venue.timezone);

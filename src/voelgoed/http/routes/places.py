@@ -140,6 +140,9 @@ async def follow_map(context: Context) -> Stream:
     async def stay() -> None:
         await services.sessions.find(context.token or "")
 
+    async def require() -> None:
+        await services.catalogue.status_now(organization_id, event_id)
+
     async def run(exchange: Exchange, begin: Callable[[], None]) -> None:
         await services.maps.show(
             exchange,
@@ -152,7 +155,7 @@ async def follow_map(context: Context) -> Stream:
             stay=stay if context.token else None,
         )
 
-    return Stream(run)
+    return Stream(run, require)
 
 
 @guarded(Action.SEE_STOREFRONT, EventNotFound)

@@ -51,6 +51,7 @@ class Harness {
 				...(given.engine ? { engine: given.engine } : {}),
 				onpick: (seat: number) => (this.told.push(['pick', seat]), decide(seat)),
 				onrelease: (seat: number) => (this.told.push(['release', seat]), decide(seat)),
+				onturn: (seat: number) => void this.told.push(['turn', seat]),
 				onzone: (zone: string) => void this.told.push(['zone', zone]),
 				onlocked: (zone: string) => void this.told.push(['locked', zone]),
 			},
@@ -117,10 +118,11 @@ class Harness {
 		return taken;
 	}
 
-	/** The colours of seats by both engines at one moment: red, green, blue and cover. */
-	async sampled(width: number, height: number): Promise<{ webgl: number[][]; canvas: number[][] }> {
+	/** The colours of seats by both engines at one moment, of the hall or of a section: red, green, blue and cover; none outside. */
+	async sampled(width: number, height: number, zone?: number): Promise<{ webgl: number[][]; canvas: number[][] }> {
 		const [{ WebglSeats }, { CanvasSeats }] = await Promise.all([import('../webgl.ts'), import('../canvas.ts')]);
-		const shot = this.#wholeShot(width, height);
+		const section = zone === undefined ? undefined : this.map.hall.sections[zone];
+		const shot = this.#wholeShot(width, height, section && this.map.hall.boxOfSection(section));
 		const made = (): HTMLCanvasElement => Object.assign(document.createElement('canvas'), { width, height });
 		const read = (engine: WebglSeats | CanvasSeats): number[][] => {
 			engine.draw(this.map, shot);
@@ -132,7 +134,9 @@ class Harness {
 				const [across, down] = this.map.hall.place(seat);
 				// Beside the number, but in the middle of what is sold, which is small.
 				const aside = this.map.statusOf(seat) === 'sold' ? 0 : this.map.hall.seatCmOf(seat) * k;
-				const at = 4 * (Math.round(across * k + x - aside * 0.35) + width * Math.round(down * k + y - aside * 0.24));
+				const [left, top] = [Math.round(across * k + x - aside * 0.35), Math.round(down * k + y - aside * 0.24)];
+				if (left < 0 || top < 0 || left >= width || top >= height) return [];
+				const at = 4 * (left + width * top);
 				return [...data.subarray(at, at + 4)];
 			});
 		};
@@ -150,8 +154,7 @@ class Harness {
 	}
 
 	/** Every seat as a seat, however small: what a frame costs when nothing is left out. */
-	#wholeShot(width: number, height: number): Shot {
-		const { left, top, right, bottom } = this.map.hall.box;
+	#wholeShot(width: number, height: number, { left, top, right, bottom } = this.map.hall.box): Shot {
 		const k = Math.min(width / (right - left), height / (bottom - top));
 		const transform = { k, x: -left * k, y: -top * k };
 		return { inks: readInks(document.body), transform, size: { width, height }, ratio: 1, near: 1, turn: 1 };
