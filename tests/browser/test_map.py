@@ -1,6 +1,5 @@
 """The buyer's seat map by itself: fast with 100,000 seats, the same picture without WebGL, whole by keyboard alone."""
 
-import asyncio
 import base64
 import json
 import mimetypes
