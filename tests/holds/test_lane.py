@@ -205,23 +205,25 @@ async def gathered(tasks: Sequence[asyncio.Task[list[Verdict]]]) -> list[list[Ve
 
 
 async def test_batches_form_while_one_commits(sale: Sale) -> None:
-    """An ask that comes alone goes at once; those that come meanwhile go together, never more than two at a time."""
+    """An ask that comes alone goes at once; those that come meanwhile go together, when they are enough, or it is done."""
     sale.door.gate.clear()
     tasks = sale.start(sale.ask(0))
     await until(lambda: sale.door.sizes == [1])
-    tasks += sale.start(*(sale.ask(number) for number in range(1, 21)))
-    await until(lambda: sale.door.sizes == [1, 20])
-    tasks += sale.start(*(sale.ask(number) for number in range(21, 51)))
-    await asyncio.sleep(0)
-    tasks += sale.start(*(sale.ask(number) for number in range(51, 61)))
+    tasks += sale.start(*(sale.ask(number) for number in range(1, module.WORTH_A_SECOND)))
     for _ in range(10):
         await asyncio.sleep(0)
-    assert sale.door.sizes == [1, 20]
+    assert sale.door.sizes == [1]
+    tasks += sale.start(sale.ask(module.WORTH_A_SECOND))
+    await until(lambda: sale.door.sizes == [1, module.WORTH_A_SECOND])
+    tasks += sale.start(*(sale.ask(number) for number in range(100, 200)))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert sale.door.sizes == [1, module.WORTH_A_SECOND], "more than two at a time"
     sale.door.gate.set()
     assert set(outcomes(await gathered(tasks))) == {Outcome.CREATED}
-    assert sale.door.sizes == [1, 20, 40]
+    assert sale.door.sizes == [1, module.WORTH_A_SECOND, 100]
     assert sale.door.most_of_one == 2
-    assert len(await sale.holds()) == 61
+    assert len(await sale.holds()) == 101 + module.WORTH_A_SECOND
 
 
 async def test_a_crowd_fills_its_batches(sale: Sale) -> None:
@@ -243,9 +245,9 @@ async def test_an_ask_is_never_cut_in_two(sale: Sale) -> None:
     """A group that does not fit any more goes with the next batch, whole."""
     sale.door.gate.clear()
     tasks = sale.start(*(sale.ask(number) for number in range(250)))
-    tasks += sale.start(sale.ask(*range(300, 340), is_staff=True), sale.ask(400))
+    tasks += sale.start(sale.ask(*range(300, 340), is_staff=True), *(sale.ask(number) for number in range(400, 500)))
     await until(lambda: len(sale.door.sizes) == 2)
-    assert sorted(sale.door.sizes) == [41, 250]
+    assert sorted(sale.door.sizes) == [140, 250]
     sale.door.gate.set()
     assert set(outcomes(await gathered(tasks))) == {Outcome.CREATED}
 
@@ -335,13 +337,13 @@ async def test_an_event_in_company_has_one_batch_under_way(
     """Two while it is alone; and two again when the other has been quiet for a while."""
     other = await sale.other_event(services)
     sale.door.gate.clear()
-    tasks = sale.start(*(sale.ask(number) for number in range(300)))
+    tasks = sale.start(*(sale.ask(number) for number in range(400)))
     await until(lambda: len(sale.door.under_way) == 2)
     sale.door.gate.set()
     await gathered(tasks)
     monkeypatch.setattr(module, "COMPANY_S", 60.0)
     sale.door.gate.clear()
-    tasks = sale.start(other.ask(0), *(sale.ask(number) for number in range(300, 600)))
+    tasks = sale.start(other.ask(0), *(sale.ask(number) for number in range(400, 800)))
     await until(lambda: len(sale.door.under_way) == 2)
     for _ in range(10):
         await asyncio.sleep(0)
@@ -351,9 +353,9 @@ async def test_an_event_in_company_has_one_batch_under_way(
     await gathered(tasks)
     monkeypatch.setattr(module, "COMPANY_S", 0.0)
     sale.door.gate.clear()
-    tasks = sale.start(*(sale.ask(number) for number in range(600, 900)))
+    tasks = sale.start(*(sale.ask(number) for number in range(800, 1_200)))
     await until(lambda: len(sale.door.under_way) == 2)
-    assert sorted(sale.door.sizes[-2:]) == [44, 256]
+    assert sorted(sale.door.sizes[-2:]) == [144, 256]
     sale.door.gate.set()
     await gathered(tasks)
 
@@ -523,16 +525,14 @@ async def test_who_was_not_taken_in_time_is_refused_with_no_effect(sale: Sale, m
     sale.door.gate.clear()
     first = sale.start(sale.ask(0))
     await until(lambda: sale.door.sizes == [1])
-    second = sale.start(sale.ask(1))
-    await until(lambda: sale.door.sizes == [1, 1])
     late = sale.ask(2)
     assert outcomes(await gathered(sale.start(late))) == [Busy]
-    assert outcomes(await gathered([*first, *second])) == [OutcomeUnknown, OutcomeUnknown]
+    assert outcomes(await gathered(first)) == [OutcomeUnknown]
     sale.door.gate.set()
     await until(lambda: not sale.lanes._running)
-    assert sale.door.sizes == [1, 1]
+    assert sale.door.sizes == [1]
     holds = await sale.holds()
-    assert len(holds) == 2
+    assert len(holds) == 1
     assert late.items[0].hold_id not in holds
 
 
@@ -935,11 +935,9 @@ async def test_who_is_turned_away_is_on_record(sale: Sale, monkeypatch: pytest.M
     sale.door.gate.clear()
     taken = sale.start(sale.ask(0))
     await until(lambda: sale.door.sizes == [1])
-    taken += sale.start(sale.ask(1))
-    await until(lambda: sale.door.sizes == [1, 1])
     late = sale.ask(2)
     assert outcomes(await gathered(sale.start(late))) == [Busy]
-    assert outcomes(await gathered(taken)) == [OutcomeUnknown] * 2
+    assert outcomes(await gathered(taken)) == [OutcomeUnknown]
     sale.door.gate.set()
     monkeypatch.setattr(module, "DEADLINE_S", WITHIN_S)
     await until(lambda: not sale.lanes._running)

@@ -4,7 +4,8 @@ Each event has a lane in each process. A lane has its asks in the order of arriv
 one while other events sell as well: a crowd at one must not have every processor. At most one of them asks for places
 by number: it may wait for its zones, and must not keep the seats waiting.
 Lanes that have something to do stand in a ring, and each turn takes one batch to one of few connections. So a hot event
-fills its batches and leaves the others their turns. Nothing is waited for: an ask that comes alone goes at once.
+fills its batches and leaves the others their turns. An ask that comes alone goes at once; beside a batch of seats the
+next goes when it is worth it, and otherwise when that one has ended.
 """
 
 import asyncio
@@ -33,6 +34,8 @@ log = structlog.get_logger(__name__)
 CONNECTIONS: Final = 4
 ITEMS_PER_BATCH: Final = 256
 BATCHES_PER_LANE: Final = 2
+WORTH_A_SECOND: Final = 64
+"""So many must wait before seats go beside a batch of seats: a few that hurry ahead leave the rest to wait for them."""
 ITEMS_IN_COMPANY: Final = 16
 """A small batch is soon made and soon answered: whoever asks for another event waits for that, too."""
 COMPANY_S: Final = 1.0
@@ -312,10 +315,10 @@ class Lanes:
 
     def _ready(self, name: Name, lane: _Lane) -> None:
         """Put a lane into the ring if it can go; everybody of this turn of the loop goes together."""
-        if lane.queue and lane.under_way < self._batches_most() and not lane.is_in_ring:
+        if not lane.is_in_ring and self._may_begin(lane):
             lane.is_in_ring = True
             self._ring.append((name, lane))
-        if not self._is_pumping:
+        if self._ring and not self._is_pumping:
             self._is_pumping = True
             asyncio.get_running_loop().call_soon(self._pump)
 
@@ -333,13 +336,19 @@ class Lanes:
             task = asyncio.create_task(self._run(name, lane, batch))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
-            if lane.queue and lane.under_way < self._batches_most():
+            if self._may_begin(lane):
                 lane.is_in_ring = True
                 self._ring.append((name, lane))
 
-    def _batches_most(self) -> int:
-        """How many batches a lane may have under way: fewer while another event sells, too."""
-        return 1 if self._is_in_company() else BATCHES_PER_LANE
+    def _may_begin(self, lane: _Lane) -> bool:
+        """Whether a lane may have one more batch under way: fewer while another event sells, too."""
+        if not lane.queue:
+            return False
+        if not lane.under_way:
+            return True
+        if lane.under_way >= BATCHES_PER_LANE or self._is_in_company():
+            return False
+        return lane.is_at_zones or len(lane.queue) >= WORTH_A_SECOND
 
     def _is_in_company(self) -> bool:
         return time.monotonic() - self._company_at < COMPANY_S
