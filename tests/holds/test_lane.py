@@ -205,7 +205,7 @@ async def gathered(tasks: Sequence[asyncio.Task[list[Verdict]]]) -> list[list[Ve
 
 
 async def test_batches_form_while_one_commits(sale: Sale) -> None:
-    """An ask that comes alone goes at once; those that come meanwhile go together, when they are enough, or it is done."""
+    """An ask that comes alone goes at once; those that come meanwhile go when they are enough, or it is done."""
     sale.door.gate.clear()
     tasks = sale.start(sale.ask(0))
     await until(lambda: sale.door.sizes == [1])
