@@ -102,6 +102,21 @@ async def test_use_is_written_down_once_a_minute_and_never_backwards(
     assert await owner_conn.fetchval(seen, person.session_id) < 30
 
 
+async def test_only_those_who_ask_take_room(db: Database, sessions: Sessions, clock: Clock) -> None:
+    """A day of visitors must not stay in memory: who was read too long ago is forgotten, when their use is saved."""
+    people = [await make_person(db) for _ in range(3)]
+    for person in people:
+        await sessions.find(person.token)
+    clock.now += 29
+    await sessions.flush()
+    assert len(sessions._known) == 3
+    clock.now += 2
+    actor = await sessions.find(people[0].token)  # read again
+    await sessions.flush()
+    assert [known.actor for known in sessions._known.values()] == [actor]
+    assert await sessions.find(people[1].token), "forgotten here, not ended"
+
+
 @pytest.mark.parametrize("ended", ["session", "user", "organization"])
 async def test_what_is_ended_is_not_believed_here_or_elsewhere(
     db: Database, sessions: Sessions, redis_url: str, monkeypatch: pytest.MonkeyPatch, ended: str

@@ -11,7 +11,7 @@ import msgspec
 from voelgoed.ids import OrganizationId, UserId
 from voelgoed.journal.model import Origin
 
-ORIGINS_KEPT = 50_000
+ORIGINS_KEPT = 20_000
 
 
 class Role(StrEnum):

@@ -135,7 +135,7 @@ class Sessions:
         await self._link.follow(REVOCATIONS, self._hear, stop, on_gap=self._forget_all)
 
     async def flush(self) -> int:
-        """Write down when sessions and keys were last used; how many."""
+        """Write down when sessions and keys were last used; how many. Who has not asked of late is forgotten then."""
         unsaved = [known for known in self._known.values() if known.is_unsaved]
         for start in range(0, len(unsaved), FLUSH_BATCH):
             batch = unsaved[start : start + FLUSH_BATCH]
@@ -147,7 +147,15 @@ class Sessions:
             async with self._db.system_transaction() as conn:
                 await store.touch_sessions(conn, [id_ for id_, _ in people], [age for _, age in people])
                 await store.touch_api_keys(conn, [id_ for id_, _ in keys], [age for _, age in keys])
+        self._forget_idle()
         return len(unsaved)
+
+    def _forget_idle(self) -> None:
+        """Whoever was read too long ago to be believed is read again anyway: only those keep room who ask."""
+        oldest = self._clock() - self._trust_s
+        for digest, known in tuple(itertools.takewhile(lambda one: one[1].read_at < oldest, self._known.items())):
+            if not known.is_unsaved:
+                del self._known[digest]
 
     def _forget_all(self) -> None:
         """Believe nothing read so far: messages may have been missed."""

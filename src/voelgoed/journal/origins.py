@@ -16,8 +16,8 @@ log = structlog.get_logger(__name__)
 KEPT = timedelta(days=90)
 BATCH_ROWS = 1_000
 BATCHES_MAX = 100
-WRITTEN_MAX = 200_000
-IDS_MAX = 100_000
+WRITTEN_MAX = 20_000
+IDS_MAX = 20_000
 _WRITTEN: set[UUID] = set()
 """What this process has written of late; only to spare writing it again."""
 _IDS: dict[date, dict[tuple[OrganizationId, Origin], UUID]] = {}
