@@ -26,13 +26,14 @@ from tests.make.seating import (
 )
 from voelgoed import schema
 from voelgoed.accounts.model import Organization
-from voelgoed.cli import events, seating
+from voelgoed.cli import events, layouts, seating
 from voelgoed.config import Settings
 from voelgoed.db import Connection, Database
 from voelgoed.embedded import Embedded
 from voelgoed.errors import StartRefused
 from voelgoed.events.model import Venue, Verb
 from voelgoed.ids import new_id
+from voelgoed.seating import operator
 from voelgoed.seating.overlay import Overlay
 from voelgoed.seating.studio import Studio
 from voelgoed.wiring import Services
@@ -71,7 +72,7 @@ async def shown(here: Settings, place: Organization, capsys: pytest.CaptureFixtu
 
 
 async def put(here: Settings, place: Organization, **asked: Any) -> None:
-    known: dict[str, Any] = {"slug": "show", "layout_id": None, "version": None, "path": None}
+    known: dict[str, Any] = {"slug": "show", "version": None, "path": None}
     await seating.set_seating(here, organization=place.slug, **known | asked)
 
 
@@ -95,7 +96,7 @@ async def test_seating_is_shown_and_set(
     assert "no layout: general admission" in said
     assert "1,000 places: 0 reserved, 0 seated without number, 1,000 standing; 0 blocked" in said
     pin = await active_pin(studio, venue)
-    await put(here, place, layout_id=pin.layout_id, version=1)
+    await put(here, place, layout=str(pin.layout_id), version=1)
     assert f"layout {pin.layout_id}, version 1" in capsys.readouterr().out
     told = await shown(here, place, capsys)
     assert (told["event_id"], told["layout_id"], told["layout_version"]) == (str(event.id), str(pin.layout_id), 1)
@@ -135,11 +136,11 @@ async def test_what_is_not_given_stays(
     await put(here, place, path=file)
     told = await shown(here, place, capsys)
     assert (told["layout_id"], told["version"]) == (str(draft.pin.layout_id), 2)
-    await put(here, place, layout_id=draft.pin.layout_id, version=1)
+    await put(here, place, layout=str(draft.pin.layout_id), version=1)
     await put(here, place)
     assert await shown(here, place, capsys) == told
     await next_pin(studio, place.id, draft.pin.layout_id, small_layout())
-    await put(here, place, layout_id=draft.pin.layout_id, version=2)
+    await put(here, place, layout=str(draft.pin.layout_id), version=2)
     told = await shown(here, place, capsys)
     assert (told["layout_version"], told["overrides"]["disabled_zones"], told["version"]) == (2, [], 3)
 
@@ -200,16 +201,37 @@ async def test_a_refusal_is_said_in_words_and_changes_nothing(
         await put(here, place, path=tmp_path / "none.json")
     elsewhere = await active_pin(studio, await make_venue(db, place))
     for asked, said in (
-        ({"layout_id": draft.pin.layout_id}, "named with its version"),
-        ({"version": 1}, "named with its version"),
-        ({"layout_id": new_id(), "version": 1}, "no such layout"),
-        ({"layout_id": draft.pin.layout_id, "version": 9}, "no such layout"),
-        ({"layout_id": elsewhere.layout_id, "version": 1}, "another venue"),
+        ({"version": 1}, "name that too"),
+        ({"layout": str(new_id()), "version": 1}, "0 layouts of the venue"),
+        ({"layout": str(draft.pin.layout_id), "version": 9}, "no such layout"),
+        ({"layout": str(elsewhere.layout_id), "version": 1}, "0 layouts of the venue"),
+        ({"layout": "Nowhere"}, "0 layouts of the venue"),
         ({"slug": "nothing"}, "no such event"),
     ):
         with pytest.raises(StartRefused, match=said):
             await put(here, place, **asked)
     assert await shown(here, place, capsys) == before
+
+
+async def test_a_layout_is_chosen_by_its_name(
+    db: Database, studio: Studio, place: Organization, venue: Venue, here: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its active version, when no other is named; a name that two have is refused with their ids."""
+    await make_event(db, place, venue, slug="show")
+    hall = layouts.generated("theatre-350")
+    await layouts.add(here, organization=place.slug, venue=venue.slug, layout=hall)
+    with pytest.raises(StartRefused, match="may be chosen by events yet") as refused:
+        await put(here, place, layout=hall.name)
+    assert "layout activate" in refused.value.hint
+    (listed,) = await operator.list_layouts(studio, place)
+    await layouts.add(here, organization=place.slug, layout_id=listed.id, layout=hall, is_activated=True)
+    await put(here, place, layout=hall.name)
+    told = await shown(here, place, capsys)
+    assert (told["layout_id"], told["layout_version"]) == (str(listed.id), 2)
+    await layouts.add(here, organization=place.slug, venue=venue.slug, layout=hall)
+    with pytest.raises(StartRefused, match="2 layouts of the venue") as refused:
+        await put(here, place, layout=hall.name)
+    assert str(listed.id) in refused.value.hint
 
 
 async def test_who_is_in_the_way_is_named(
@@ -258,10 +280,10 @@ async def test_the_commands_are_there(place: Organization, draft: Seated, here: 
     file.write_text('{"surprise": 1}')
     for args, said in (
         (("seating", "set", place.slug, "show", "--overrides", str(file)), "surprise"),
-        (("seating", "set", place.slug, "show", "--version", "1"), "named with its version"),
+        (("seating", "set", place.slug, "show", "--version", "1"), "name that too"),
         (("seating", "show", place.slug, "nothing"), "no such event"),
         (("seating", "show", "nowhere-at-all", "show"), "nowhere-at-all"),
-        (("seating", "set", place.slug, "show", "--layout", "x", "--version", "1"), "UUID"),
+        (("seating", "set", place.slug, "show", "--layout", "x", "--version", "1"), "are called 'x'"),
     ):
         refused = voelgoed(*args, env=env)
         assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr

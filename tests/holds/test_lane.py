@@ -241,6 +241,17 @@ async def test_a_crowd_fills_its_batches(sale: Sale) -> None:
     assert await auditing.verify(sale.db, organization_id=sale.place.id) == []
 
 
+async def test_places_go_beside_seats_however_few_they_are(sale: Sale) -> None:
+    """Neither waits for the other; and seats do not wait for a batch that is in trouble."""
+    sale.door.gate.clear()
+    tasks = sale.start(sale.ask(0))
+    await until(lambda: len(sale.door.under_way) == 1)
+    tasks += sale.start(sale.ask_places())
+    await until(lambda: len(sale.door.under_way) == 2)
+    sale.door.gate.set()
+    assert set(outcomes(await gathered(tasks))) == {Outcome.CREATED}
+
+
 async def test_an_ask_is_never_cut_in_two(sale: Sale) -> None:
     """A group that does not fit any more goes with the next batch, whole."""
     sale.door.gate.clear()
@@ -543,6 +554,7 @@ async def test_who_was_taken_and_hears_nothing_asks_again(sale: Sale, monkeypatc
     sale.door.gate.clear()
     ask = sale.ask(0)
     assert outcomes(await gathered(sale.start(ask))) == [OutcomeUnknown]
+    monkeypatch.setattr(module, "DEADLINE_S", WITHIN_S)
     sale.door.gate.set()
     said = await sale.lanes.ask(sale.ask(0, user_id=ask.user_id))
     assert [(one.outcome, one.hold_id) for one in said] == [(Outcome.EXISTING, ask.items[0].hold_id)]
@@ -957,6 +969,26 @@ async def test_who_is_turned_away_is_on_record(sale: Sale, monkeypatch: pytest.M
         (beaten.request_id, "seat_reservation_failed"),
         (shed.request_id, "busy"),
     ]
+
+
+async def test_nobody_waits_for_a_batch_that_is_tried_one_by_one(sale: Sale) -> None:
+    """A batch that failed takes its time; whoever comes for another seat meanwhile goes at once."""
+    is_broken = True
+
+    async def lose_race() -> None:
+        if is_broken:
+            raise LostRace
+
+    sale.door.before = lose_race
+    slow = sale.start(*(sale.ask(number) for number in range(20)))
+    await until(lambda: len(sale.door.sizes) > 1)  # the whole, and then one by one
+    is_broken = False
+    sale.door.gate.clear()
+    await until(lambda: sale.door.under_way)
+    quick = sale.start(sale.ask(100))
+    await until(lambda: len(sale.door.under_way) == 2)
+    sale.door.gate.set()
+    assert set(outcomes(await gathered([*quick, *slow]))) <= {Outcome.CREATED, LostRace}
 
 
 # LOST CONNECTIONS

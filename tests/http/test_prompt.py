@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,6 +14,8 @@ from tests.make.web import Site
 from voelgoed.accounts.model import Organization
 from voelgoed.db import Database
 from voelgoed.holds.booking import Held
+from voelgoed.holds.model import Ask, Verdict
+from voelgoed.http import edge
 from voelgoed.http.routes import holds
 from voelgoed.wiring import Services
 
@@ -102,20 +104,53 @@ async def test_a_body_behind_a_wish_to_change_over_is_read(
     assert (status, held["data"]["cart_token"]) == (201, "mine")  # type: ignore[index]
 
 
+async def test_a_body_that_comes_after_its_headers_is_waited_for(
+    site: Site, db: Database, place: Organization, sale: Sale
+) -> None:
+    """Who asks is looked at meanwhile; nothing begins before it is all there."""
+    anna = await make_person(db, place)
+    await known(site, [anna])
+    whole = asking(sale, anna, SEATS[0], body=b'{"cart_token": "mine"}')
+    async with talking(site) as talk:
+        talk.writer.write(whole[:-5])
+        await talk.writer.drain()
+        assert (await site.client.get("/api/me", headers=anna.headers)).status_code == 200  # the head was read by now
+        talk.writer.write(whole[-5:])
+        status, held = await talk.answer()
+    assert (status, held["data"]["cart_token"]) == (201, "mine")  # type: ignore[index]
+
+
+@pytest.mark.parametrize("part", ["given", "told"])
 async def test_an_answer_that_cannot_be_made_fails_alone(
-    site: Site, db: Database, place: Organization, sale: Sale, monkeypatch: pytest.MonkeyPatch
+    site: Site,
+    services: Services,
+    db: Database,
+    place: Organization,
+    sale: Sale,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    part: str,
 ) -> None:
     """The others of its batch are answered, the connection goes on, and the hold stands."""
     people = [await make_person(db, place) for _ in SEATS]
     await known(site, people)
     told, broken = holds.told, sale.seat(SEATS[1])
+    given = services.lanes.given
+
+    def fail_at_asking(ask: Ask, verdicts: Sequence[Verdict]) -> object:
+        if ask.items[0].seat_id == broken:
+            raise ZeroDivisionError
+        return given(ask, verdicts)
 
     def fail_at_one(held: Held) -> dict[str, object]:
         if held.hold.seat_id == broken:
             raise ZeroDivisionError
         return told(held)
 
-    monkeypatch.setattr(holds, "told", fail_at_one)
+    if part == "told":
+        monkeypatch.setattr(holds, "told", fail_at_one)
+    else:
+        monkeypatch.setattr(services.lanes, "given", fail_at_asking)
     answers = await asyncio.gather(
         *(
             site.client.post(f"/api/events/{sale.event.id}/seats/{sale.seat(code)}/reserve", headers=person.headers)
@@ -154,3 +189,24 @@ async def test_whoever_hangs_up_leaves_nothing_open(
     async with asyncio.timeout(20):
         while services.lanes._waiting:
             await asyncio.sleep(0.01)
+
+
+async def test_a_refusal_is_logged_with_who_was_refused(
+    site: Site, services: Services, db: Database, place: Organization, sale: Sale, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has no task has no context of its own: the line says whose request it was, and nobody else's."""
+    anna = await make_person(db, place)
+    await known(site, [anna])
+    logged: list[dict[str, object]] = []
+    monkeypatch.setattr(
+        edge.log, "info", lambda event, **about: logged.append({"event": event, **about}), raising=False
+    )
+    path = f"/api/events/{sale.event.id}/seats/{sale.seat(SEATS[0])}/reserve"
+    refused = await site.client.post(path, headers=anna.cookie)
+    assert refused.status_code == 403
+    (line,) = [line for line in logged if line["event"] == "request_refused"]
+    assert (line["request_id"], line["organization_id"], line["actor_id"]) == (
+        refused.headers["x-request-id"],
+        str(place.id),
+        str(anna.user_id),
+    )

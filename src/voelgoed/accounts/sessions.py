@@ -144,9 +144,14 @@ class Sessions:
                 known.is_unsaved = False
             people = [(k.actor.session_id, now - k.idle_from) for k in batch if k.actor.session_id]
             keys = [(k.actor.api_key_id, now - k.idle_from) for k in batch if k.actor.api_key_id]
-            async with self._db.system_transaction() as conn:
-                await store.touch_sessions(conn, [id_ for id_, _ in people], [age for _, age in people])
-                await store.touch_api_keys(conn, [id_ for id_, _ in keys], [age for _, age in keys])
+            try:
+                async with self._db.system_transaction() as conn:
+                    await store.touch_sessions(conn, [id_ for id_, _ in people], [age for _, age in people])
+                    await store.touch_api_keys(conn, [id_ for id_, _ in keys], [age for _, age in keys])
+            except BaseException:
+                for known in batch:
+                    known.is_unsaved = True  # or it would be forgotten before anybody has written it down
+                raise
         self._forget_idle()
         return len(unsaved)
 

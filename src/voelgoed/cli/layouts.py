@@ -98,9 +98,15 @@ def read(path: Path, *, is_pretix: bool) -> Layout:
 
 
 async def add(
-    settings: Settings, *, organization: str, layout: Layout, venue: str = "", layout_id: UUID | None = None
+    settings: Settings,
+    *,
+    organization: str,
+    layout: Layout,
+    venue: str = "",
+    layout_id: UUID | None = None,
+    is_activated: bool = False,
 ) -> None:
-    """Store a layout at a venue, or as the next version of one that is there."""
+    """Store a layout at a venue, or as the next version of one that is there; for events at once, or not yet."""
     async with in_studio(settings, organization) as (studio, place):
         try:
             with progress("storing") as on_progress:
@@ -113,6 +119,8 @@ async def add(
                     made = await operator.add_layout(studio, place, at.id, layout, on_progress=on_progress)
         except LayoutInvalid as invalid:
             raise _refused(layout.name, invalid) from None
+        if is_activated:
+            made = await operator.move(studio, place, made.layout_id, made.version, VersionStatus.ACTIVE, reason=None)
     _show_versions([made])
 
 

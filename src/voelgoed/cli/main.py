@@ -79,6 +79,7 @@ for name, group in (
 ):
     app.add_typer(group, name=name)
 
+Activate = Annotated[bool, typer.Option("--activate", help="Let events choose it at once.")]
 Workers = Annotated[int | None, typer.Option(help="Web processes. [default: VOELGOED_WORKERS or 1]", min=1, max=64)]
 Port = Annotated[int | None, typer.Option(help="Port; 0 picks a free one. [default: VOELGOED_PORT or 8600]", min=0)]
 
@@ -366,6 +367,8 @@ def generate_layout(
     organization: Annotated[str, typer.Option("--org", help="Whose it shall be; without it, a file is written.")] = "",
     venue_slug: Annotated[str, typer.Option("--venue", help="The venue's address.")] = "",
     to: Annotated[Path | None, typer.Option(help="The file to write instead; standard output without it.")] = None,
+    *,
+    activate: Activate = False,
 ) -> None:
     """Make a hall: stored at a venue, or written as a file that can be changed and imported."""
     settings = settings_for("layout")
@@ -373,7 +376,9 @@ def generate_layout(
     if not organization:
         layouts_command.write(write_layout(made), to)
         return
-    run_to_end(layouts_command.add(settings, organization=organization, venue=venue_slug, layout=made))
+    run_to_end(
+        layouts_command.add(settings, organization=organization, venue=venue_slug, layout=made, is_activated=activate)
+    )
 
 
 @layout.command("import")
@@ -385,6 +390,7 @@ def import_layout(
     *,
     pretix: Annotated[bool, typer.Option("--pretix", help="The file is a seating plan of pretix.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, store nothing.")] = False,
+    activate: Activate = False,
 ) -> None:
     """Read a layout from a file; everything that is wrong with it is told at once."""
     settings = settings_for("layout")
@@ -393,7 +399,14 @@ def import_layout(
         typer.echo(f"{found.name}: {found.seat_count:,} seats, {found.total_capacity:,} places, no errors")
         return
     run_to_end(
-        layouts_command.add(settings, organization=organization, venue=venue_slug, layout_id=layout_id, layout=found)
+        layouts_command.add(
+            settings,
+            organization=organization,
+            venue=venue_slug,
+            layout_id=layout_id,
+            layout=found,
+            is_activated=activate,
+        )
     )
 
 

@@ -1,6 +1,7 @@
 """`voelgoed seating`: what an event offers, and how it is told to, at the terminal."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -15,7 +16,8 @@ from voelgoed.errors import StartRefused
 from voelgoed.events import operator as events
 from voelgoed.holds.inventory import Wanted
 from voelgoed.money import Money
-from voelgoed.seating.model import LayoutId, Pin
+from voelgoed.seating import operator as layouts
+from voelgoed.seating.model import ListedLayout, Pin
 from voelgoed.ticketing import operator
 from voelgoed.ticketing.offering import Seating
 
@@ -36,23 +38,39 @@ async def set_seating(
     *,
     organization: str,
     slug: str,
-    layout_id: UUID | None = None,
+    layout: str = "",
     version: int | None = None,
     path: Path | None = None,
     is_bare: bool = False,
 ) -> None:
     """Give an event a layout, or what it says differently from a file; what is not given stays."""
-    if (layout_id is None) != (version is None):
-        raise StartRefused("a layout is named with its version")
+    if version and not layout:
+        raise StartRefused("a version is one of a layout: name that too")
     async with in_studio(settings, organization) as (studio, place):
         event = (await events.find_event(studio.db, place, slug)).event
         before = (await operator.see_seating(studio, place, event.id)).plan
-        pin = Pin(LayoutId(layout_id), version) if layout_id and version else None if is_bare else before.pin
+        pin = None if is_bare else before.pin
+        if layout:
+            pin = _chosen(await layouts.list_layouts(studio, place), event.venue_id, layout, version)
         overrides = _read(path) if path else before.row.overrides if before.row and pin == before.pin else {}
         saved = await operator.save_seating(
             studio, place, event.id, Wanted(pin=pin, overrides=overrides), version=before.row_version
         )
     _show(saved, as_json=False)
+
+
+def _chosen(found: Sequence[ListedLayout], venue_id: UUID, wanted: str, version: int | None) -> Pin:
+    """A layout by its name or id, and a version of it."""
+    here = [one for one in found if one.venue_id == venue_id]
+    named = [one for one in here if wanted in (one.name, str(one.id))]
+    if len(named) != 1:
+        names = ", ".join(f"{one.name} ({one.id})" for one in here) or "none"
+        raise StartRefused(f"{len(named)} layouts of the venue are called {wanted!r}", hint=f"there are: {names}")
+    number = version or named[0].active_version
+    if number is None:
+        hint = f"voelgoed layout activate ORG {named[0].id} {named[0].latest_version}"
+        raise StartRefused(f"no version of {wanted!r} may be chosen by events yet", hint=hint)
+    return Pin(named[0].id, number)
 
 
 def _read(path: Path) -> object:

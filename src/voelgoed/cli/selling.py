@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Annotated
-from uuid import UUID
 
 import typer
 
@@ -87,8 +86,8 @@ def show_seating(organization: OrgArgument, slug: EventArgument, *, as_json: AsJ
 def set_seating(
     organization: OrgArgument,
     slug: EventArgument,
-    layout_id: Annotated[UUID | None, typer.Option("--layout", help="The id of a layout of the event's venue.")] = None,
-    version: Annotated[int | None, typer.Option(min=1, help="The number of its version.")] = None,
+    layout: Annotated[str, typer.Option(help="A layout of the event's venue: its name, or its id.")] = "",
+    version: Annotated[int | None, typer.Option(min=1, help="Its version. [default: the active one]")] = None,
     no_layout: Annotated[bool, typer.Option("--no-layout", help="General admission: take its layout away.")] = False,  # noqa: FBT002 - a flag
     overrides: Annotated[
         Path | None, typer.Option(help="A JSON file of what the event says differently; `show --json` has one.")
@@ -100,7 +99,7 @@ def set_seating(
             settings_for("seating"),
             organization=organization,
             slug=slug,
-            layout_id=layout_id,
+            layout=layout,
             version=version,
             path=overrides,
             is_bare=no_layout,

@@ -144,15 +144,15 @@ def reserve_seat(
     began = time.perf_counter()
 
     def said(verdicts: Said) -> None:
-        if isinstance(verdicts, Exception):
-            tell(ReservationFailed() if isinstance(verdicts, LostRace) else verdicts)
+        try:
+            held = _at_hand(lanes, ask, verdicts, began)
+        except Exception as failed:  # noqa: BLE001 - told, whatever it is
+            tell(failed)
             return
-        metrics.observe(metrics.HOLD_SECONDS, time.perf_counter() - began)
-        if verdicts[0].outcome not in GRANTED:
-            tell(_refusal(ask.items, verdicts))
-        elif given := lanes.given(ask, verdicts):
-            tell(Held(hold=given[0][0], name=given[0][1], is_new=True))
+        if held is not None:
+            tell(held)
         else:
+            assert isinstance(verdicts, list)
             lanes.go_on(read(verdicts))
 
     async def read(verdicts: Sequence[Verdict]) -> None:
@@ -379,6 +379,19 @@ def _ask(
         key=once.key if once else None,
         fingerprint=once.fingerprint if once else None,
     )
+
+
+def _at_hand(lanes: Lanes, ask: Ask, said: Said, began: float) -> Held | None:
+    """The hold of an ask for one seat; None when it must be read. What there is instead is raised."""
+    if isinstance(said, LostRace):
+        raise ReservationFailed from said
+    if isinstance(said, Exception):
+        raise said
+    metrics.observe(metrics.HOLD_SECONDS, time.perf_counter() - began)
+    if said[0].outcome not in GRANTED:
+        raise _refusal(ask.items, said)
+    given = lanes.given(ask, said)
+    return Held(hold=given[0][0], name=given[0][1], is_new=True) if given else None
 
 
 def _refusal(items: Sequence[Item], verdicts: Sequence[Verdict]) -> DomainError:

@@ -10,6 +10,7 @@ next goes when it is worth it, and otherwise when that one has ended.
 
 import asyncio
 import contextlib
+import contextvars
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
@@ -100,9 +101,14 @@ class _Waiting:
             self.claims.add(ask.user_id)
 
     def say(self, said: Said) -> None:
-        if not self.is_done:
-            self.is_done = True
+        """Tell whoever asked; what fails there is theirs, and must not keep the next from being told."""
+        if self.is_done:
+            return
+        self.is_done = True
+        try:
             self.tell(self, said)
+        except Exception:
+            log.exception("telling_failed", request_id=str(self.ask.request_id))
 
     def give_up(self) -> None:
         """Too late. Not taken yet: it never will be. Taken: it commits or not, and nobody here can say which."""
@@ -117,6 +123,7 @@ class _Lane:
     under_way: int = 0
     claimed: set[object] = field(default_factory=set)
     is_at_zones: bool = False
+    is_in_trouble: bool = False  # a batch is being settled, or tried one by one
     is_in_ring: bool = False
 
     def may_go(self, one: _Waiting) -> bool:
@@ -180,6 +187,7 @@ class Lanes:
         self._said_at_once = SAID_AT_ONCE
         self._asked_last: Name | None = None
         self._asked_at = self._company_at = float("-inf")
+        self._context = contextvars.copy_context()  # not that of whoever happens to wake it: a batch is everybody's
         self._running: set[asyncio.Task[None]] = set()
         self._beside: set[asyncio.Task[None]] = set()
         self._is_pumping = False
@@ -200,11 +208,15 @@ class Lanes:
         one = self.put(ask, tell)
         try:
             return await answer
-        except asyncio.CancelledError:  # nobody waits for it any more: what is not under way yet never will be
-            if one is not None and not one.is_done:
-                one.is_done = True
-                self._waiting -= 1
+        except asyncio.CancelledError:
+            self._forget(one)
             raise
+
+    def _forget(self, one: _Waiting | None) -> None:
+        """Nobody waits for it any more: what is not under way yet never will be."""
+        if one is not None and not one.is_done:
+            one.is_done = True
+            self._waiting -= 1
 
     def put(self, ask: Ask, tell: Callable[[Said], None]) -> _Waiting | None:
         """Ask, and be told what PostgreSQL says, never before this returns. A crowd beyond measure is refused here.
@@ -315,18 +327,18 @@ class Lanes:
 
     def _ready(self, name: Name, lane: _Lane) -> None:
         """Put a lane into the ring if it can go; everybody of this turn of the loop goes together."""
-        if not lane.is_in_ring and self._may_begin(lane):
-            lane.is_in_ring = True
-            self._ring.append((name, lane))
+        self._line_up(name, lane)
         if self._ring and not self._is_pumping:
             self._is_pumping = True
-            asyncio.get_running_loop().call_soon(self._pump)
+            asyncio.get_running_loop().call_soon(self._pump, context=self._context)
 
     def _pump(self) -> None:
         self._is_pumping = False
         while self._ring and self._free:
             name, lane = self._ring.popleft()
             lane.is_in_ring = False
+            if not self._may_begin(lane):
+                continue
             batch = lane.take(time.monotonic(), ITEMS_IN_COMPANY if self._is_in_company() else ITEMS_PER_BATCH)
             if not batch:
                 self._drop(name, lane)
@@ -336,9 +348,13 @@ class Lanes:
             task = asyncio.create_task(self._run(name, lane, batch))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
-            if self._may_begin(lane):
-                lane.is_in_ring = True
-                self._ring.append((name, lane))
+            self._line_up(name, lane)
+
+    def _line_up(self, name: Name, lane: _Lane) -> None:
+        """Put a lane into the ring if it can go."""
+        if not lane.is_in_ring and self._may_begin(lane):
+            lane.is_in_ring = True
+            self._ring.append((name, lane))
 
     def _may_begin(self, lane: _Lane) -> bool:
         """Whether a lane may have one more batch under way: fewer while another event sells, too."""
@@ -348,7 +364,8 @@ class Lanes:
             return True
         if lane.under_way >= BATCHES_PER_LANE or self._is_in_company():
             return False
-        return lane.is_at_zones or len(lane.queue) >= WORTH_A_SECOND
+        is_mixed = lane.is_at_zones or lane.queue[0].is_by_number  # seats go beside places, and places beside seats
+        return is_mixed or lane.is_in_trouble or len(lane.queue) >= WORTH_A_SECOND
 
     def _is_in_company(self) -> bool:
         return time.monotonic() - self._company_at < COMPANY_S
@@ -366,13 +383,9 @@ class Lanes:
             lane.done(batch)
             lane.under_way -= 1
             self._free += 1
-            if lane.queue:
-                self._ready(name, lane)
-            else:
+            if not lane.queue:
                 self._drop(name, lane)
-            if self._ring and not self._is_pumping:
-                self._is_pumping = True
-                asyncio.get_running_loop().call_soon(self._pump)
+            self._ready(name, lane)
         if verdicts:
             await self._tell(lane, batch, verdicts)
 
@@ -385,7 +398,8 @@ class Lanes:
         try:
             verdicts = await self._reserve([one.ask for one in batch])
         except OutcomeUnknown as unknown:
-            await self._settle(batch, unknown)
+            with self._in_trouble(lane, batch):
+                await self._settle(batch, unknown)
             return []
         except Exception as failed:  # noqa: BLE001 - whatever it is, each ask is tried by itself
             is_away = isinstance(failed, Busy)  # no connection to be had, so nothing was asked
@@ -394,14 +408,25 @@ class Lanes:
                     one.say(failed)
                 return []
             log.warning("lane_batch_split", asks=len(batch), error=type(failed).__name__)
-            for one in batch:
-                await self._alone(lane, one)
+            with self._in_trouble(lane, batch):
+                for one in batch:
+                    await self._alone(lane, one)
             return []
         metrics.LANE_BATCH_ASKS.observe(len(batch))
         metrics.LANE_BATCH_SECONDS.observe(time.perf_counter() - began)
         self._availability.learn([one.ask for one in batch], verdicts)
         _refuse_followers(lane.queue, zip(batch, verdicts, strict=True))
         return verdicts
+
+    @contextlib.contextmanager
+    def _in_trouble(self, lane: _Lane, batch: Sequence[_Waiting]) -> Iterator[None]:
+        """What takes seconds must not keep those waiting who come for other seats, however few they are."""
+        lane.is_in_trouble = True
+        self._ready((batch[0].ask.organization_id, batch[0].ask.event_id), lane)
+        try:
+            yield
+        finally:
+            lane.is_in_trouble = False
 
     async def _tell(self, lane: _Lane, batch: Sequence[_Waiting], verdicts: Sequence[list[Verdict]]) -> None:
         """Answer a batch, part by part, while PostgreSQL is at the next one."""

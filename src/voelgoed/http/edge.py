@@ -121,9 +121,11 @@ class Edge:
 
     def _begin(self, exchange: Exchange, found: Match, answer: "Answer") -> bool:
         """Begin with what needs no task, and ends in `_finish` whatever becomes of it; whether that can be."""
+        if not exchange.is_complete or b"upgrade" in exchange.headers:
+            return False
         token, is_cookie = _credential(exchange.headers, self._cookie)
         actor = self._services.sessions.recall(token) if token else ANONYMOUS
-        if actor is None or not exchange.is_complete or b"upgrade" in exchange.headers:
+        if actor is None:
             return False
 
         def tell(said: Whole | Exception) -> None:
@@ -131,7 +133,7 @@ class Edge:
 
         self._count_in_flight(1)
         route = found.route
-        answer.template = route.template
+        answer.template, answer.actor = route.template, actor
         try:
             csrf = self._check(exchange, route.rule, actor, token, is_cookie=is_cookie)
             body = _limited(exchange.whole_body() or b"", route.rule)
@@ -150,7 +152,7 @@ class Edge:
             elif said is not None and not isinstance(said, ClientGone):
                 answer.refuse(_problem_of(said, answer))
         except Exception:
-            log.exception("answer_failed", route=answer.template, request_id=str(answer.request_id))
+            log.exception("answer_failed", route=answer.template, **answer.asked_by())
         finally:
             self._count_in_flight(-1)
             answer.end()
@@ -218,6 +220,7 @@ class Edge:
         rule = found.route.rule
         token, is_cookie = _credential(exchange.headers, self._cookie)
         actor = (await self._services.sessions.find(token) if token else None) or ANONYMOUS
+        answer.actor = actor
         if actor is not ANONYMOUS:
             logs.follow(answer.request_id, actor.organization_id, actor.id)
         csrf = self._check(exchange, rule, actor, token, is_cookie=is_cookie)
@@ -295,13 +298,16 @@ class Edge:
 class Answer:
     """An answer on its way out: headers added once, the status remembered, a refusal sent only when nothing was yet."""
 
-    __slots__ = ("_always", "_began", "_cors", "_exchange", "_is_api", "_status", "method", "request_id", "template")
+    __slots__ = (
+        "_always", "_began", "_cors", "_exchange", "_is_api", "_status", "actor", "method", "request_id", "template",
+    )  # fmt: skip
 
     def __init__(self, exchange: Exchange, always: bytes, cors: Pairs) -> None:
         self._exchange, self._always, self._cors = exchange, always, cors
         self.request_id: UUID = new_id()
         self.method = exchange.method
         self.template = UNMATCHED
+        self.actor = ANONYMOUS
         self._is_api = exchange.path.startswith("/api")
         self._status: int | None = None
         self._began = time.perf_counter()
@@ -333,11 +339,20 @@ class Answer:
         if self._status is not None:
             return
         if problem.status in (401, 403):
-            log.info("request_refused", route=self.template, code=problem.code, request_id=str(self.request_id))
+            log.info("request_refused", route=self.template, code=problem.code, **self.asked_by())
         if problem.is_last:
             self._exchange.keep_alive = False
         headers = [(name.encode(), value.encode()) for name, value in problem.headers.items()]
         self.send_whole(Whole(problem.status, problem.body(self.request_id), headers))
+
+    def asked_by(self) -> dict[str, str]:
+        """Whose request it is, for a line of the log: what has no task has no context that would say so."""
+        known = {
+            "request_id": self.request_id,
+            "organization_id": self.actor.organization_id,
+            "actor_id": self.actor.id,
+        }
+        return {name: str(value) for name, value in known.items() if value is not None}
 
     def is_preflight(self) -> bool:
         """Whether a browser asks beforehand, on behalf of another site."""
@@ -415,7 +430,7 @@ Tell = Callable[[Whole | Exception], None]
 async def _told(begin: Callable[[Context, Tell], None], context: Context) -> Whole:
     """What a route says that has no task, for one that has."""
     told: asyncio.Future[Whole | Exception] = asyncio.get_running_loop().create_future()
-    begin(context, told.set_result)
+    begin(context, lambda said: None if told.done() else told.set_result(said))
     said = await told
     if isinstance(said, Exception):
         raise said
@@ -428,8 +443,7 @@ def _problem_of(failed: Exception, answer: Answer) -> Problem:
         return problems.of_domain(failed)
     if isinstance(failed, msgspec.MsgspecError):
         return problems.of_decoding(failed)
-    request_id = str(answer.request_id)
-    log.error("request_failed", method=answer.method, route=answer.template, request_id=request_id, exc_info=failed)
+    log.error("request_failed", method=answer.method, route=answer.template, exc_info=failed, **answer.asked_by())
     return problems.of_crash(answer.method)
 
 

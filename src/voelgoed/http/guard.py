@@ -56,7 +56,7 @@ class Route:
     template: str
     rule: Rule
     hot: Callable[..., Any] | None = None
-    is_prompt: bool = False
+    is_prompt: bool = False  # called with how it tells what came of it, and without a task
 
 
 class Match(NamedTuple):

@@ -242,7 +242,12 @@ class Line(asyncio.Protocol):
     def _hand_on(self, exchange: Exchange) -> None:
         self._current = exchange
         self.house.began()
-        rest = self.house.handler(exchange)
+        try:
+            rest = self.house.handler(exchange)
+        except Exception:  # the parser, or whoever was answered before, would take it for theirs
+            log.exception("exchange_failed", method=exchange.method)
+            rest = None
+            asyncio.get_running_loop().call_soon(exchange.cut_off)
         self._task = asyncio.get_running_loop().create_task(rest) if rest is not None else None
         if self._task is not None:
             self._task.add_done_callback(partial(self.house.done, exchange))
