@@ -243,7 +243,13 @@ async def test_an_event_ends_while_somebody_looks(visit: Visit, site: Site, sale
     await open_sale(page, sale)
     await tap(page, sale, "STALLS-E-10")
     await expect(basket(page)).to_contain_text("1 place held for you")
-    await order(site, sale, owner, "go-live")
+
+    async def is_seen_live(answer: Response) -> bool:
+        is_event = f"/api/storefronts/{sale.place.slug}/events/{sale.event.slug}" in answer.url
+        return is_event and (await answer.json())["data"]["status"] == "live"
+
+    async with page.expect_response(is_seen_live):  # or it would ask for what has just left the programme
+        await order(site, sale, owner, "go-live")
     await order(site, sale, owner, "end")
     await expect(notice(page, "This event is over")).to_contain_text("Nothing more is sold for it")
     await expect(page.get_by_role("link", name="See what else is on")).to_be_visible()
