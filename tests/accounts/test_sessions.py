@@ -10,6 +10,7 @@ from voelgoed.accounts import sessions as module, store, tokens
 from voelgoed.accounts.model import Role
 from voelgoed.accounts.sessions import Sessions
 from voelgoed.db import Conn, Connection, Database
+from voelgoed.errors import Busy
 from voelgoed.ids import new_id
 from voelgoed.redis import RedisLink
 
@@ -102,6 +103,24 @@ async def test_use_is_written_down_once_a_minute_and_never_backwards(
     next(iter(known.values())).is_unsaved = True
     await sessions.flush()
     assert await owner_conn.fetchval(seen, person.session_id) < 30
+
+
+async def test_a_use_that_could_not_be_written_is_not_forgotten(
+    db: Database, sessions: Sessions, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database had no time for it: it is written next time, however long ago that session was read."""
+    await sessions.find((await make_person(db)).token)
+    clock.now += 60
+
+    async def busy(*_: object) -> None:
+        raise Busy
+
+    with monkeypatch.context() as away:
+        away.setattr(store, "touch_sessions", busy)
+        with pytest.raises(Busy):
+            await sessions.flush()
+    assert await sessions.flush() == 1
+    assert not sessions._known
 
 
 async def test_only_those_who_ask_take_room(db: Database, sessions: Sessions, clock: Clock) -> None:

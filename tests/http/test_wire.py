@@ -1154,7 +1154,11 @@ async def client_gone(exchange: Exchange) -> None:
     raise ClientGone
 
 
-@pytest.mark.parametrize("handler", [answer_nothing, fail_before, client_gone])
+def fail_at_once(exchange: Exchange) -> None:
+    raise RuntimeError("before anything is left to do")
+
+
+@pytest.mark.parametrize("handler", [answer_nothing, fail_before, client_gone, fail_at_once])
 @on_uvloop
 async def test_a_handler_that_does_not_answer_ends_the_line(handler: Handler) -> None:
     """The client learns at once that nothing comes; the next requests are not answered in its place."""
