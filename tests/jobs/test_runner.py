@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import asyncpg
 import pytest
 from pgqueuer.adapters.persistence.queries import Queries
 from pgqueuer.core.executors import EntrypointExecutorParameters
@@ -253,6 +254,43 @@ async def test_a_lost_connection_is_noticed_at_once(jobs_database: JobsDatabase,
                 break
         await until_empty(jobs_db)
         assert runs_of.qsize() >= 2  # the job that was stopped, and one that was put there
+
+
+async def test_a_connection_dropped_without_a_word_is_noticed(
+    jobs_database: JobsDatabase, jobs_db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver drops it and calls no listener: the job is stopped here all the same, and not run in two places."""
+    at_work, ended, opened = asyncio.Event(), asyncio.Event(), list[Any]()
+    connect = asyncpg.connect
+
+    async def kept(*args: object, **named: Any) -> object:
+        opened.append(await connect(*args, **named))
+        return opened[-1]
+
+    async def work(_services: Services, _payload: bytes) -> None:
+        at_work.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(asyncpg, "connect", kept)
+    job = as_jobs(Job(name="work", run=work))
+    rarely, yearly = Pace(look_every_s=3600, dead_after_s=3600), [Recurring("work", YEARLY)]
+    async with runs(Runner(jobs_database.url, no_services(), jobs=job, recurring=yearly, pace=rarely)):
+        await put(jobs_db, "work")
+        await asyncio.wait_for(at_work.wait(), WAIT_S)
+        async with asyncio.timeout(WAIT_S), jobs_db.system_transaction() as conn:
+            # Until the library only listens: a question it asks on a dropped connection would tell it.
+            while not await conn.fetchval(
+                "select state = 'idle' and state_change < clock_timestamp() - interval '500 ms'"
+                " from pg_stat_activity where pid = $1",
+                opened[0].get_server_pid(),
+            ):
+                await asyncio.sleep(0.05)
+                await conn.execute("select pg_stat_clear_snapshot()")
+        opened[0]._protocol.abort()
+        await asyncio.wait_for(ended.wait(), WAIT_S)
 
 
 async def test_a_killed_server_is_found_again(data_dir: Path) -> None:

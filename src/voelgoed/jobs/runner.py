@@ -36,6 +36,8 @@ JOBS_PER_LOOK = 5
 JOBS_AT_ONCE_MAX = 10
 RETRY_FIRST_S = 1.0
 RETRY_LONGEST_S = 300.0
+CLOSED_S = 0.5
+"""How often to look whether the connection is there, for the case that nobody says that it is not."""
 GIVE_BACK_S = 0.2
 """How long a job that is stopped may take to let go."""
 
@@ -178,7 +180,11 @@ class Runner:
         # The library shuts itself down when a part of it fails, and then waits for its jobs however long they take.
         ends = [asyncio.ensure_future(event.wait()) for event in (stop, lost, queue.shutdown)]
         try:
-            await asyncio.wait({serving, *ends}, return_when=asyncio.FIRST_COMPLETED)
+            while not (await asyncio.wait({serving, *ends}, timeout=CLOSED_S, return_when=asyncio.FIRST_COMPLETED))[0]:
+                # The driver tells nobody when it drops a connection itself: one on which it is asked something between
+                # the server's last word and the end of the stream.
+                if conn.is_closed():
+                    lost.set()
             queue.shutdown.set()
             if not lost.is_set():
                 await asyncio.wait({serving}, timeout=self._pace.finish_s)
