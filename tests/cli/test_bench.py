@@ -234,6 +234,51 @@ async def test_whoever_is_told_to_come_again_does() -> None:
     assert (told.granted, told.answered, told.errors) == (1, 1, 0)
 
 
+async def test_whoever_gets_no_answer_is_counted_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is hung up on, one is left waiting; those behind them have a connection all the same."""
+    monkeypatch.setattr(openloop, "ANSWER_WAIT_S", 0.2)
+    monkeypatch.setattr(openloop, "SWEEP_S", 0.05)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):  # they have left
+            while True:
+                path = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1]
+                if path == b"/gone":
+                    break
+                if path == b"/wait":
+                    continue
+                for part in (b"HTTP/1.1 409 Conflict\r\nCONTENT-", b"Length: 2\r\n\r\n", b"{}"):  # in pieces
+                    writer.write(part)
+                    await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        lines = ["POST /gone x", "POST /wait x", *["POST /fine x"] * 5]
+        run = openloop.run(f"http://{host}:{port}", lines, per_s=1_000, connections=1)
+        told = openloop.Told(**await asyncio.wait_for(run, 30))
+    assert told.statuses == {"none": 2, "409": 5}
+    assert (told.granted, told.answered, told.errors) == (0, 5, 2)
+
+
+async def test_a_server_that_is_gone_does_not_keep_the_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody listens any more: those who have not been told anything never will be."""
+    monkeypatch.setattr(openloop, "ANSWER_WAIT_S", 0.2)
+    monkeypatch.setattr(openloop, "SWEEP_S", 0.05)
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        server.close()
+        writer.transport.abort()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    run = openloop.run(f"http://{host}:{port}", ["POST /x x"] * 5, per_s=1_000, connections=1)
+    told = openloop.Told(**await asyncio.wait_for(run, 30))
+    await server.wait_closed()
+    assert (told.statuses, told.errors) == ({"none": 5}, 5)
+
+
 @pytest.mark.alone
 @pytest.mark.req("PERF-11")
 async def test_a_thousand_reserves_a_second_and_none_is_lost(ground: Ground, guests: list[str]) -> None:

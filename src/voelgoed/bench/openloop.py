@@ -5,10 +5,12 @@ due, not from when it could be sent.
 """
 
 import asyncio
+import contextlib
+import gc
 import json
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,8 @@ from urllib.parse import urlsplit
 import uvloop
 
 ANSWER_WAIT_S = 10.0
+SWEEP_S = 1.0
+SENT_AT_ONCE = 64
 COME_AGAIN = ("429", "503")
 
 
@@ -50,48 +54,63 @@ class Told:
         return sum(count for status, count in self.statuses.items() if status in ("none", "500", "502", "504"))
 
 
-class _Wire(asyncio.Protocol):
-    """One connection that stays open; one request at a time."""
+class _Visit:
+    """Somebody who wants one thing, and comes again as often as they are told to."""
 
-    def __init__(self) -> None:
+    __slots__ = ("due", "request", "tries_left")
+
+    def __init__(self, request: bytes, due: float, tries_left: int) -> None:
+        self.request, self.due, self.tries_left = request, due, tries_left
+
+
+class _Wire(asyncio.Protocol):
+    """One connection that stays open; one request at a time. The head of its answer is told, or that there is none.
+
+    No task, no future and no timer for a request: a generator that takes as long as the server measures itself.
+    """
+
+    __slots__ = ("_got", "_lost", "_told", "asked_at", "transport", "visit")
+
+    def __init__(self, told: Callable[["_Wire", _Visit, bytes], None], lost: Callable[["_Wire"], None]) -> None:
+        self._told, self._lost = told, lost
         self.transport: Any = None
-        self.answer: asyncio.Future[bytes] | None = None
+        self.visit: _Visit | None = None
+        self.asked_at = 0.0
         self._got = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
 
+    def ask(self, visit: _Visit) -> None:
+        self.visit, self.asked_at = visit, time.perf_counter()
+        self.transport.write(visit.request)
+
     def data_received(self, data: bytes) -> None:
         self._got += data
-        head, split, body = self._got.partition(b"\r\n\r\n")
-        if not split:
+        end = self._got.find(b"\r\n\r\n")
+        if end < 0:
             return
-        length = 0
-        for line in head.split(b"\r\n")[1:]:
-            name, _, value = line.partition(b":")
-            if name.lower() == b"content-length":
-                length = int(value)
-        if len(body) >= length:
-            self._got = body[length:]
-            if self.answer and not self.answer.done():
-                self.answer.set_result(head)
+        head = self._got[:end].lower()
+        length = int(_header(head, b"content-length") or 0)
+        if len(self._got) >= end + 4 + length and self.visit is not None:
+            visit, self.visit, self._got = self.visit, None, b""
+            self._told(self, visit, head)
 
-    def connection_lost(self, lost: Exception | None) -> None:
-        if self.answer and not self.answer.done():
-            self.answer.set_exception(ConnectionError(str(lost)))
-
-    async def ask(self, request: bytes) -> bytes:
-        self.answer = asyncio.get_running_loop().create_future()
-        self.transport.write(request)
-        return await asyncio.wait_for(self.answer, ANSWER_WAIT_S)
+    def connection_lost(self, _: Exception | None) -> None:
+        self._lost(self)
 
 
 class _Visitors:
-    """Connections that stay open, and what came back over them."""
+    """Connections that stay open, who waits for one of them, and what came back."""
 
-    def __init__(self, address: str, tries: int) -> None:
-        self._where, self._tries = host_and_port(address), tries
-        self._free: asyncio.Queue[_Wire] = asyncio.Queue()
+    def __init__(self, address: str, expected: int) -> None:
+        self._where, self._expected = host_and_port(address), expected
+        self._wires: set[_Wire] = set()
+        self._free: deque[_Wire] = deque()
+        self._queue: deque[_Visit] = deque()
+        self._connecting: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._all_told = asyncio.Event()
         self.statuses: Counter[str] = Counter()
         self.granted: list[float] = []
         self.refused: list[float] = []
@@ -99,60 +118,100 @@ class _Visitors:
         self.asked_again = 0
 
     async def connect(self) -> None:
-        _, wire = await asyncio.get_running_loop().create_connection(_Wire, *self._where)
-        self._free.put_nowait(wire)
+        _, wire = await self._loop.create_connection(lambda: _Wire(self._hear, self._replace), *self._where)
+        if wire.transport.is_closing():  # and was replaced before it was ever here
+            raise ConnectionResetError
+        self._wires.add(wire)
+        self._let_go(wire)
+
+    async def until_told(self) -> None:
+        """Until everybody has heard something, or has waited long enough."""
+        while not self._all_told.is_set():  # ends: whoever waits too long is cut off, and was told so
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._all_told.wait(), SWEEP_S)
+            late = time.perf_counter() - ANSWER_WAIT_S
+            for wire in [wire for wire in self._wires if wire.visit is not None and wire.asked_at < late]:
+                wire.transport.abort()
+            while not self._wires and self._queue and self._queue[0].due < late:  # nobody is there to be asked
+                self._queue.popleft()
+                self._count("none")
+        await asyncio.gather(*self._connecting, return_exceptions=True)
 
     def leave(self) -> None:
-        while not self._free.empty():
-            self._free.get_nowait().transport.close()
+        for wire in tuple(self._wires):
+            wire.transport.close()
 
-    async def visit(self, line: str, due: float) -> None:
-        """Ask, and again as long as that is what one is told to do and tries are left."""
-        status = "none"
-        for left in reversed(range(self._tries)):
-            head = await self._ask(line)
-            if head is None:
-                break
-            status, wait_s = head[9:12].decode(), _retry_after_s(head)
-            self.without_retry_after += status in COME_AGAIN and wait_s is None
-            if status not in COME_AGAIN or not left:
-                (self.granted if status.startswith("2") else self.refused).append(time.perf_counter() - due)
-                break
-            self.asked_again += 1
-            await asyncio.sleep(wait_s or 0)
-        self.statuses[status] += 1
+    def come(self, visit: _Visit) -> None:
+        """Ask over whichever connection is free."""
+        if self._free:
+            self._free.popleft().ask(visit)
+        else:
+            self._queue.append(visit)
 
-    async def _ask(self, line: str) -> bytes | None:
-        """What is answered, if anything is, over whichever connection is free."""
-        wire = await self._free.get()
-        try:
-            head = await wire.ask(_request(line))
-        except (OSError, TimeoutError):
-            wire.transport.abort()
+    def _let_go(self, wire: _Wire) -> None:
+        if self._queue:
+            wire.ask(self._queue.popleft())
+        else:
+            self._free.append(wire)
+
+    def _replace(self, wire: _Wire) -> None:
+        """A connection is gone: whoever waited for an answer has none, and the others have another one."""
+        self._wires.discard(wire)
+        if wire in self._free:
+            self._free.remove(wire)
+        if wire.visit is not None:
+            self._count("none")
+        if not self._all_told.is_set():
+            again = self._loop.create_task(self._reconnect())
+            self._connecting.add(again)
+            again.add_done_callback(self._connecting.discard)
+
+    async def _reconnect(self) -> None:
+        with contextlib.suppress(OSError):  # then the others have one fewer
             await self.connect()
-            return None
-        self._free.put_nowait(wire)
-        return head
+
+    def _hear(self, wire: _Wire, visit: _Visit, head: bytes) -> None:
+        status = head[9:12].decode()
+        if status in COME_AGAIN:
+            wait = _header(head, b"retry-after")
+            self.without_retry_after += wait is None
+            if visit.tries_left:
+                visit.tries_left -= 1
+                self.asked_again += 1
+                self._loop.call_later(float(wait or 0), self.come, visit)
+                self._let_go(wire)
+                return
+        (self.granted if status.startswith("2") else self.refused).append(time.perf_counter() - visit.due)
+        self._count(status)
+        self._let_go(wire)
+
+    def _count(self, status: str) -> None:
+        self.statuses[status] += 1
+        self._expected -= 1
+        if not self._expected:
+            self._all_told.set()
 
 
 async def run(address: str, lines: Sequence[str], *, per_s: float, connections: int, tries: int = 1) -> dict[str, Any]:
     """Send each line at its time; whoever is told to come again does, so often in all."""
-    visitors = _Visitors(address, tries)
+    requests = [_request(line) for line in lines]
+    visitors = _Visitors(address, len(requests))
     for _ in range(connections):
         await visitors.connect()
     began = time.perf_counter() + 0.1
-    tasks = []
-    for number, line in enumerate(lines):
+    for number, request in enumerate(requests):
         due = began + number / per_s
         wait = due - time.perf_counter()
         if wait > 0:
             await asyncio.sleep(wait)
-        tasks.append(asyncio.create_task(visitors.visit(line, due)))
-    await asyncio.gather(*tasks)
+        elif number % SENT_AT_ONCE == 0:  # behind: what has come back is heard all the same
+            await asyncio.sleep(0)
+        visitors.come(_Visit(request, due, tries - 1))
+    await visitors.until_told()
     seconds = time.perf_counter() - began
     visitors.leave()
     told = _told(
-        len(lines), seconds, visitors.statuses, visitors.granted, visitors.refused, visitors.without_retry_after
+        len(requests), seconds, visitors.statuses, visitors.granted, visitors.refused, visitors.without_retry_after
     )
     return {**told, "asked_again": visitors.asked_again}
 
@@ -181,26 +240,17 @@ def _told(
 
 async def burst(address: str, lines: Sequence[str]) -> dict[str, Any]:
     """A connection for each line, all open before the first is sent; then all at once."""
-    loop = asyncio.get_running_loop()
-    wires = [(await loop.create_connection(_Wire, *host_and_port(address)))[1] for _ in lines]
-    statuses: Counter[str] = Counter()
-    took: list[float] = []
-
-    async def one(wire: _Wire, line: str) -> None:
-        try:
-            head = await wire.ask(_request(line))
-        except (OSError, TimeoutError):
-            statuses["none"] += 1
-            return
-        took.append(time.perf_counter() - began)
-        statuses[head[9:12].decode()] += 1
-
+    requests = [_request(line) for line in lines]
+    visitors = _Visitors(address, len(requests))
+    for _ in requests:
+        await visitors.connect()
     began = time.perf_counter()
-    await asyncio.gather(*(one(wire, line) for wire, line in zip(wires, lines, strict=True)))
+    for request in requests:
+        visitors.come(_Visit(request, began, 0))
+    await visitors.until_told()
     seconds = time.perf_counter() - began
-    for wire in wires:
-        wire.transport.close()
-    return _told(len(lines), seconds, statuses, took, [], 0)
+    visitors.leave()
+    return _told(len(requests), seconds, visitors.statuses, visitors.granted + visitors.refused, [], 0)
 
 
 async def apart(address: str, lines: Sequence[str], *, per_s: float, connections: int, tries: int = 1) -> Told:
@@ -240,12 +290,12 @@ def _request(line: str) -> bytes:
     return head.encode()
 
 
-def _retry_after_s(head: bytes) -> float | None:
-    for line in head.split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        if name.lower() == b"retry-after":
-            return float(value)
-    return None
+def _header(head: bytes, name: bytes) -> bytes | None:
+    """The value of a header, of a head in small letters."""
+    at = head.find(b"\r\n" + name + b":")
+    if at < 0:
+        return None
+    return head[at + len(name) + 3 :].split(b"\r\n", 1)[0].strip()
 
 
 def _percentile(sorted_s: Sequence[float], share: float) -> float:
@@ -259,6 +309,7 @@ def main() -> None:
     asked = json.load(sys.stdin)
     works: dict[str, Callable[..., Coroutine[Any, Any, dict[str, Any]]]] = {"run": run, "burst": burst}
     work = works[sys.argv[1]]
+    gc.disable()  # nothing here goes in circles, and a collection would count as a slow answer
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         print(json.dumps(runner.run(work(**asked))))
 
