@@ -213,6 +213,19 @@ async def test_a_refusal_is_said_in_words_and_changes_nothing(
     assert await shown(here, place, capsys) == before
 
 
+async def test_what_is_over_keeps_its_seating(
+    db: Database, studio: Studio, place: Organization, venue: Venue, here: Settings, tmp_path: Path
+) -> None:
+    """The terminal is told so in words, as everybody is."""
+    made = await seated_event(db, studio, place, venue=venue, slug="show", status="cancelled")
+    before = await seat_rows(db, made.event), await facts_of(db, made.event)
+    file = tmp_path / "said.json"
+    file.write_text(json.dumps({"blocked_seat_ids": []}))
+    with pytest.raises(StartRefused, match="cannot be changed any more"):
+        await put(here, place, path=file)
+    assert (await seat_rows(db, made.event), await facts_of(db, made.event)) == before
+
+
 async def test_a_layout_is_chosen_by_its_name(
     db: Database, studio: Studio, place: Organization, venue: Venue, here: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -35,8 +35,12 @@ from voelgoed.db import Connection
 from voelgoed.embedded import Embedded
 from voelgoed.errors import DomainError
 from voelgoed.events.model import OPERATOR
-from voelgoed.holds import auditing, booking
+from voelgoed.holds import auditing, booking, store
 from voelgoed.holds.booking import Held
+from voelgoed.holds.model import Ask, Item
+from voelgoed.ids import new_id
+from voelgoed.journal import origins
+from voelgoed.journal.model import Origin
 from voelgoed.redis import RedisLink
 from voelgoed.seating import policies
 from voelgoed.seating.studio import Studio
@@ -286,6 +290,35 @@ async def test_holds_from_one_address(box: Box) -> None:
     assert len(given) + refused.total() == AT_ONCE
     given, refused = await outcomes(box.single_seats([buyer(box.place, ip="192.0.2.8")], first=40))
     assert (len(given), refused) == (1, {})
+
+
+@pytest.mark.parametrize("why", ["the address", "the booking"])
+async def test_what_is_refused_does_not_count_against_the_next_from_there(box: Box, why: str) -> None:
+    """One batch, one address with room for three: who asks for four has none, and who comes next has their three."""
+    await box.allow(max_holds_per_ip=3, **({"max_seats_per_booking": 3} if why == "the booking" else {}))
+    event, origin = box.events[0], Origin()
+    seats = iter(seat_ids(event, 60)[8:])
+    asks = [
+        Ask(
+            organization_id=box.place.id,
+            event_id=event.event.id,
+            user_id=new_id(),
+            role=Role.CUSTOMER,
+            is_staff=False,
+            items=tuple(Item(new_id(), seat_id=next(seats)) for _ in range(count)),
+            cart_token="cart",
+            source="web",
+            request_id=new_id(),
+            origin=origin,
+            ip="192.0.2.9",
+        )
+        for count in (4, 3, 1)
+    ]
+    await origins.remember(box.studio.db, box.place.id, [origin])
+    said = await store.reserve_batch(box.studio.db.call, asks)
+    barred = "max_holds_exceeded" if why == "the address" else "max_seats_exceeded"
+    assert [[one.outcome for one in ask] for ask in said] == [[barred] * 4, ["created"] * 3, ["max_holds_exceeded"]]
+    assert await box.count() == 3
 
 
 async def test_a_limit_is_for_one_person_only(box: Box) -> None:

@@ -155,6 +155,8 @@ def _expire(place: Place) -> Said:
 
 
 def _block(place: Place) -> Said:
+    if not place.is_on:
+        return "seating_locked", place
     if place.state in ("sold", "blocked"):
         return {"sold": "seat_not_available", "blocked": "blocked"}[place.state], place
     if place.first == "active":

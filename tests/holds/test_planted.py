@@ -455,8 +455,8 @@ BUGS = (
             ),
             (
                 "reserve_batch",
-                "then 'group_refused' else decided end as outcome",
-                "then decided else decided end as outcome",
+                "then 'group_refused'\n                  else decided end as outcome",
+                "then decided\n                  else decided end as outcome",
             ),
         ),
         workload=ask_for_a_broken_group,

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.make.accounts import Person, make_organization, make_person
+from tests.make.accounts import Person, make_person
 from tests.make.holds import Sale, moment, on_sale
 from tests.make.seating import block_seat, facts_of, sell_seat, take_places
 from tests.make.web import Site
@@ -23,16 +23,6 @@ from voelgoed.wiring import Services
 
 COUNTS = ("total", "available", "held", "sold", "blocked")
 NO_EVENT = "01933b5c-0000-7000-8000-000000000000"
-
-
-@pytest.fixture
-async def place(db: Database) -> Organization:
-    return await make_organization(db)
-
-
-@pytest.fixture
-async def sale(services: Services, place: Organization) -> Sale:
-    return await on_sale(services, place)
 
 
 @pytest.fixture

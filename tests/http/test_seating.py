@@ -1061,8 +1061,9 @@ async def test_what_is_over_keeps_its_seating(
     """It can be looked at, and is as it was."""
     seated = await seated_event(db, studio, owner.organization, venue=venue, status=status)
     before = await state(db, seated)
-    answer = await ask(site, owner, "PUT", seating_of(seated), said(seated))
-    assert (refusal(answer), answer.json()["details"]) == ((409, "seating_locked"), {"status": status})
+    for asked in ("", "?dry_run=true"):
+        answer = await ask(site, owner, "PUT", seating_of(seated) + asked, said(seated))
+        assert (refusal(answer), answer.json()["details"]) == ((409, "seating_locked"), {"status": status})
     assert await state(db, seated) == before
     assert (await read(site, owner, seating_of(seated)))["counts"]["capacity"] == 313
 

@@ -346,7 +346,7 @@ begin
   ), fact as (
     insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
     select p_organization, (select journal_number()), p_kind, p_event, seat_id, version, p_actor, p_request, p_origin,
-           p_data || jsonb_build_object('hold_id', id, 'user_id', user_id)
+           p_data || jsonb_object(array['hold_id', id::text, 'user_id', user_id::text])
       from seat
   )
   select count(*), array_agg(id) filter (where seat_id is null) into ended, by_number from gone;
@@ -593,7 +593,7 @@ begin
     select place::integer, 'created', hold, until, version, null::text, null::uuid from seat;
   elsif asked > 0 then
     return query
-    with item as (
+    with recursive item as (
       select *
         from unnest(p_asks, p_seats, p_users, p_holds, p_requests, p_origins, p_ips, p_carts, p_sources, p_roles,
                     p_are_staff)
@@ -655,12 +655,9 @@ begin
              count(*) filter (where is_whole and own = 'created') over mine as n,
              coalesce(r.granted, 0) as granted, coalesce(r.rated, 0) as rated, coalesce(r.active, 0) as active,
              coalesce(r.booked, 0) as booked, coalesce(r.wheelchairs, 0) as wheelchairs,
-             count(*) filter (where is_whole and own = 'created' and g.is_wheelchair) over mine as wheelchairs_n,
-             coalesce(f.n, 0) + count(*) filter (where is_whole and own = 'created') over (partition by g.ip order by g.ask)
-               as ip_n
+             count(*) filter (where is_whole and own = 'created' and g.is_wheelchair) over mine as wheelchairs_n
         from grouped g
         left join recent r on r.user_id = g.u
-        left join from_ip f on f.client_ip = g.ip
       window mine as (partition by g.u order by g.ask)
     ), final as (
       select *,
@@ -673,17 +670,34 @@ begin
                when booked + n > rules.seats_max then 'max_seats_exceeded'
                when is_wheelchair and wheelchairs + wheelchairs_n > rules.wheelchairs_max
                  then 'max_wheelchair_seats_exceeded'
-               when active + n > rules.holds_max or ip_n > rules.holds_per_ip_max then 'max_holds_exceeded'
+               when active + n > rules.holds_max then 'max_holds_exceeded'
                else own
              end as decided
         from counted
+    ), from_there as materialized (  -- what would be given to an address, ask by ask
+      select f.ask, f.ip, f.is_staff, count(*) as wanted, row_number() over (partition by f.ip order by f.ask) as turn
+        from final f
+       where rules.holds_per_ip_max is not null and f.ip is not null and f.decided = 'created'
+         and not exists (select from final o where o.ask = f.ask and o.decided not in ('created', 'existing'))
+       group by f.ask, f.ip, f.is_staff
+    ), served (ip, turn, ask, n, is_over) as (
+      -- One after the other, since what is refused does not count against whoever comes after it.
+      select t.ip, 0::bigint, null::integer, coalesce(f.n, 0), false
+        from (select distinct ip from from_there) as t
+        left join from_ip f on f.client_ip = t.ip
+       union all
+      select t.ip, t.turn, t.ask, s.n + case when over.is_over then 0 else t.wanted end, over.is_over
+        from served s
+        join from_there t on t.ip = s.ip and t.turn = s.turn + 1
+       cross join lateral (select not t.is_staff and s.n + t.wanted > rules.holds_per_ip_max) as over (is_over)
     ), whole as materialized (
       -- A limit that bars one seat bars its ask.
-      select *,
-             case when decided = 'created'
-                       and bool_or(decided not in ('created', 'existing')) over (partition by ask)
-                  then 'group_refused' else decided end as outcome
-        from final
+      select f.*,
+             case when decided <> 'created' then decided
+                  when exists (select from served s where s.ask = f.ask and s.is_over) then 'max_holds_exceeded'
+                  when bool_or(decided not in ('created', 'existing')) over (partition by f.ask) then 'group_refused'
+                  else decided end as outcome
+        from final f
     ), win as (
       select * from whole where outcome = 'created'
     ), seat as (
@@ -1369,7 +1383,7 @@ end
 $$;
 
 -- Take seats out of sale by hand, or put them back. A hold in the way ends; what is sold stays sold. What the event itself
--- keeps out of sale stays out, whoever lets go of it.
+-- keeps out of sale stays out, whoever lets go of it. One that is over, or will not take place, keeps its places as they were.
 create or replace function seats_block(
   p_organization uuid, p_event uuid, p_seats uuid[], p_is_block boolean, p_actor uuid, p_request uuid, p_origin uuid,
   p_reason text
@@ -1393,6 +1407,12 @@ begin
     order by s.ordinal
       for no key update;
   moment := clock_timestamp();
+  if exists (select from events e
+              where e.organization_id = p_organization and e.id = p_event
+                and e.status in ('ended', 'cancelled', 'archived')) then
+    return query select x.id, 'seating_locked', null::integer, null::text, null::text from unnest(p_seats) as x (id);
+    return;
+  end if;
   if p_is_block then
     select array_agg(s.hold_id), array_agg(s.seat_id) into held, freed
       from event_seats s

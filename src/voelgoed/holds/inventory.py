@@ -162,8 +162,9 @@ async def save(
 
 
 async def require_free(studio: Studio, planned: Plan) -> None:
-    """Refuse what a save would refuse because people hold or have bought it; only looked at, nothing is locked."""
+    """Refuse what a save would: it is over, or people hold or have bought it. Only looked at, nothing is locked."""
     event, made = planned.event, planned.offer
+    _require_open(event)
     if event.status not in MATERIALISED:
         return
     before = (await plan(studio, event.organization_id, event.id)).offer

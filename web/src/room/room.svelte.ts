@@ -4,6 +4,7 @@ import { Refusal } from '../api/client.ts';
 import { offerOf, seatMapOf, type OfferedZone } from '../buy/asking.ts';
 import { clock } from '../buy/countdown.ts';
 import { geometryOf } from '../layouts/asking.ts';
+import { serverNow } from '../lib/server-time.ts';
 import { Live } from '../map/live.svelte.ts';
 import { pack } from '../map/looks.ts';
 import { SeatMapState, type Counts } from '../map/map.svelte.ts';
@@ -74,7 +75,7 @@ export class Room {
 		this.span = span;
 		const seen = this.points;
 		try {
-			const read = pointsOf(await minutesOf(this.eventId, new Date(Date.now() - SPANS_S[span] * 1000)));
+			const read = pointsOf(await minutesOf(this.eventId, new Date(serverNow() - SPANS_S[span] * 1000)));
 			if (this.span === span) this.points = joined(read, seen);
 		} catch (failure) {
 			// The figures beside it are right all the same; the chart goes on with what is seen from now on.
@@ -121,7 +122,7 @@ export class Room {
 
 	#count(zones: readonly Counts[]): void {
 		if (zones.length > 0) this.counts = new Map([...this.counts, ...zones.map((zone) => [zone.zone_id, zone] as const)]);
-		this.points = extended(this.points, Date.now() / 1000, this.total);
+		this.points = extended(this.points, serverNow() / 1000, this.total);
 		this.holds?.touch();
 	}
 }
