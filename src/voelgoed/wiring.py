@@ -40,8 +40,11 @@ REFUSED = 2
 
 SECRET_KEY_NAME = "secret.key"  # noqa: S105 - the name of a file
 SECRET_KEY_BYTES_MIN = 32
-COLLECT_EVERY = 50_000
-"""So many objects more than were given up, before anybody looks for circles."""
+COLLECT_EVERY = 10_000
+"""So many objects more than were given up, before anybody looks for circles: one or two MB of them."""
+OLDER_EVERY, OLDEST_EVERY = 10, 10
+"""So many looks at the young before one at those that outlived one, and of those before one at all: what was under way
+when somebody looked is old then, and its circles would stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +200,7 @@ def spare_the_collector() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(COLLECT_EVERY, 20, 100)
+    gc.set_threshold(COLLECT_EVERY, OLDER_EVERY, OLDEST_EVERY)
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:

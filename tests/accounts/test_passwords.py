@@ -51,4 +51,9 @@ def test_weaker_hashes_are_made_anew() -> None:
     """Yesterday's parameters are noticed at the next sign-in."""
     old = "$argon2id$v=19$m=1024,t=1,p=1$c29tZXNhbHQxMjM0NTY3OA$MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI"
     assert is_outdated(old)
+
+
+def test_the_hash_of_nobody_takes_as_long_as_anybodys() -> None:
+    """It is written down, not made at every start: it has to have the parameters of today, and to be a real one."""
     assert not is_outdated(module._nobodys_hash)
+    assert module._verify(module._nobodys_hash, "nobody has this password")

@@ -138,6 +138,19 @@ async def test_only_those_who_ask_take_room(db: Database, sessions: Sessions, cl
     assert await sessions.find(people[1].token), "forgotten here, not ended"
 
 
+async def test_a_crowd_takes_only_so_much_room(
+    db: Database, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the limit the one that was read longest ago makes room, and is read again when it asks."""
+    monkeypatch.setattr(module, "KNOWN_MAX", 2)
+    people = [await make_person(db) for _ in range(4)]
+    for person in people:
+        assert await sessions.find(person.token)
+    assert [known.actor.user_id for known in sessions._known.values()] == [one.user_id for one in people[-2:]]
+    assert await sessions.find(people[0].token)
+    assert len(sessions._known) == 2
+
+
 @pytest.mark.parametrize("ended", ["session", "user", "organization"])
 async def test_what_is_ended_is_not_believed_here_or_elsewhere(
     db: Database, sessions: Sessions, redis_url: str, monkeypatch: pytest.MonkeyPatch, ended: str

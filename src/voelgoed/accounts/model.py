@@ -11,7 +11,8 @@ import msgspec
 from voelgoed.ids import OrganizationId, UserId
 from voelgoed.journal.model import Origin
 
-ORIGINS_KEPT = 20_000
+ORIGINS_KEPT = 1_000
+"""A browser asks again within seconds, and to read who it is anew takes microseconds: not more than 1 MB for that."""
 
 
 class Role(StrEnum):

@@ -24,7 +24,8 @@ from voelgoed.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-KNOWN_MAX = 100_000
+KNOWN_MAX = 50_000
+"""Each takes 1,300 bytes, so 65 MB: more than ask within a minute and a half, after which the idle are forgotten."""
 VOIDED_MAX = 10_000
 UNKNOWN_MAX = 10_000
 UNKNOWN_S = 5.0

@@ -1,7 +1,9 @@
 """Where facts came from is kept for a time, then emptied: a fact stays true without anybody's address."""
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
+from typing import Final, Generic, TypeVar
 from uuid import UUID
 
 import structlog
@@ -16,11 +18,44 @@ log = structlog.get_logger(__name__)
 KEPT = timedelta(days=90)
 BATCH_ROWS = 1_000
 BATCHES_MAX = 100
-WRITTEN_MAX = 20_000
-IDS_MAX = 20_000
-_WRITTEN: set[UUID] = set()
-"""What this process has written of late; only to spare writing it again."""
-_IDS: dict[date, dict[tuple[OrganizationId, Origin], UUID]] = {}
+KNOWN_S = 60.0
+KNOWN_MAX = 10_000
+"""Of each half: a newcomer takes 700 bytes, 1,000 with the longest name of a browser, so all of them 20 MB at most."""
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """What was met in the last minute or two. Who comes back meanwhile stays; of a day of visitors nothing does."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._young: dict[K, V] = {}
+        self._old: dict[K, V] = {}
+        self._turn_at = 0.0
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def get(self, key: K) -> V | None:
+        """What is known of it; it is young again then, where there is room among the young."""
+        found = self._young.get(key)
+        if found is None and (found := self._old.get(key)) is not None and len(self._young) < KNOWN_MAX:
+            self._young[key] = self._old.pop(key)
+        return found
+
+    def put(self, key: K, value: V) -> None:
+        """Keep it. Every minute, and when there are too many, the older half is forgotten."""
+        now = self._clock()
+        if now >= self._turn_at or len(self._young) >= KNOWN_MAX:
+            self._old, self._young = self._young, {}
+            self._turn_at = now + KNOWN_S
+        self._young[key] = value
+
+
+_WRITTEN: Final = Recent[UUID, UUID]()
+"""What this process has written of late; only to spare writing it again, which would change nothing."""
+_IDS: Final = Recent[tuple[OrganizationId, Origin, date], UUID]()
 
 
 async def remember(db: Database, organization_id: OrganizationId, seen: Iterable[Origin]) -> None:
@@ -36,29 +71,25 @@ async def remember(db: Database, organization_id: OrganizationId, seen: Iterable
 
 def unwritten(ids: Sequence[UUID], seen: Sequence[Origin]) -> dict[UUID, Origin]:
     """Those of them that this process has not written down, by the id they have."""
-    return {origin_id: origin for origin_id, origin in zip(ids, seen, strict=True) if origin_id not in _WRITTEN}
+    return {origin_id: origin for origin_id, origin in zip(ids, seen, strict=True) if _WRITTEN.get(origin_id) is None}
 
 
 def written(ids: Iterable[UUID]) -> None:
     """These were written down and committed."""
-    if len(_WRITTEN) >= WRITTEN_MAX:
-        _WRITTEN.clear()  # then some are written again, which changes nothing
-    _WRITTEN.update(ids)
+    for one in ids:
+        _WRITTEN.put(one, one)
 
 
 def ids_today(organization_id: OrganizationId, seen: Sequence[Origin]) -> list[UUID]:
     """The ids under which origins are kept today. Remembered: a browser asks more than once."""
     today = datetime.now(UTC).date()
-    if _IDS.keys() != {today} or len(_IDS[today]) >= IDS_MAX:
-        _IDS.clear()
-        _IDS[today] = {}
-    known = _IDS[today]
     ids = []
     for origin in seen:
-        key = organization_id, origin
-        found = known.get(key)
+        key = organization_id, origin, today
+        found = _IDS.get(key)
         if found is None:
-            found = known[key] = origin.id_on(organization_id, today)
+            found = origin.id_on(organization_id, today)
+            _IDS.put(key, found)
         ids.append(found)
     return ids
 
