@@ -3,7 +3,9 @@
 .PHONY: help requirements setup ready check test demo serve fix bench sim screens openapi lock clean
 PY := .venv/bin/python
 PYTEST := .venv/bin/pytest
-TWO = -n 2 --dist worksteal
+# So many processes run tests, for a machine of two cores; on another one: make test WORKERS=4
+WORKERS ?= 2
+SPREAD = -n $(WORKERS) --dist worksteal
 MOST = not alone and not bench and not sim and not screens
 OLDEST = VOELGOED_PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config
 # Where statements, locks, the journal and jobs are tried; http too, which is the way to most statements of accounts.
@@ -40,11 +42,11 @@ check: setup ## Lint, types, import rules, migrations, web types
 
 test: setup ## Everything, on real PostgreSQL, real Valkey and a real browser
 	cd web && PATH="$(CURDIR)/.venv/bin:$$PATH" npm test --silent
-	$(PYTEST) $(TWO) -m "$(MOST)" $(ARGS)
+	$(PYTEST) $(SPREAD) -m "$(MOST)" $(ARGS)
 	# By themselves: what compares two times, opens a thousand connections or counts what a loaded machine would refuse.
 	$(PYTEST) tests/holds tests/cli/test_bench.py tests/faults/test_tiers.py tests/browser/test_map.py -m alone $(ARGS)
 	# Once more on the oldest PostgreSQL: what it could answer otherwise. Requests of every kind and shape are no part of that.
-	$(OLDEST) $(PYTEST) $(TWO) $(STATEMENTS) -m "postgresql and $(MOST)" --ignore tests/http/test_contract.py $(ARGS)
+	$(OLDEST) $(PYTEST) $(SPREAD) $(STATEMENTS) -m "postgresql and $(MOST)" --ignore tests/http/test_contract.py $(ARGS)
 
 fix: setup ## Format, and mend what can be mended by itself
 	.venv/bin/ruff check --fix .

@@ -114,6 +114,14 @@ def test_nothing_names_one_machine_or_one_registry(pattern: str) -> None:
     assert found == []
 
 
+def test_pages_go_by_the_clock_of_the_server() -> None:
+    """A device may be an hour off; only what counts that clock, and what a sleeping device missed, ask its own."""
+    own = {"web/src/lib/server-time.ts", "web/src/store/fresh.ts"}
+    pages = [path for path in files("web/src/**/*") if path.suffix in (".ts", ".svelte") and ".spec." not in path.name]
+    asked = {path.relative_to(ROOT).as_posix() for path in pages if "Date.now()" in path.read_text()}
+    assert asked == own
+
+
 def test_the_changelog_names_this_version() -> None:
     """A release without a word about it is a surprise."""
     version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)

@@ -378,12 +378,14 @@ async def test_the_next_batch_is_at_postgresql_while_one_is_being_told(
     monkeypatch.setattr(module, "BATCHES_PER_LANE", 1)
     told = asyncio.Event()
     monkeypatch.setattr(sale.lanes, "_give_way", told.wait)
-    first = sale.start(*(sale.ask(number) for number in range(2 * module.SAID_AT_ONCE)))
-    await until(lambda: sum(task.done() for task in first) == module.SAID_AT_ONCE)
+    monkeypatch.setattr(module, "TELLING_S", 0.0)
+    first = sale.start(*(sale.ask(number) for number in range(8)))
+    await until(lambda: sum(task.done() for task in first) == 1)
+    monkeypatch.setattr(module, "TELLING_S", 60.0)  # nobody gives way any more
     assert outcomes(await gathered(sale.start(sale.ask(100)))) == [Outcome.CREATED]
-    assert sum(task.done() for task in first) == module.SAID_AT_ONCE
+    assert sum(task.done() for task in first) == 1
     told.set()
-    assert outcomes(await gathered(first)) == [Outcome.CREATED] * (2 * module.SAID_AT_ONCE)
+    assert outcomes(await gathered(first)) == [Outcome.CREATED] * 8
 
 
 async def test_an_event_that_sold_long_ago_is_no_company(sale: Sale, services: Services) -> None:
@@ -397,17 +399,27 @@ async def test_an_event_that_sold_long_ago_is_no_company(sale: Sale, services: S
     assert sale.lanes._is_in_company()
 
 
-async def test_answers_go_out_in_larger_parts_while_the_process_is_slow(
-    sale: Sale, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Twice as many at each slow turn, up to a whole batch; and as few as before when turns are quick again."""
-    parts = []
-    for limit_s in (-1.0, 60.0):
-        monkeypatch.setattr(module, "SLOW_TURN_S", limit_s)
-        for _ in range(6):
-            await sale.lanes._give_way()
-            parts.append(sale.lanes._said_at_once)
-    assert parts == [16, 32, 64, 128, 256, 256, 128, 64, 32, 16, 8, 8]
+async def test_how_long_asks_wait_is_known_when_they_are_taken(sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By that whoever comes next is refused or not: a slow machine is crowded by fewer than a quick one."""
+    sale.door.gate.clear()
+    first = sale.start(sale.ask(0))
+    await until(lambda: len(sale.door.under_way) == 1)
+    second = sale.start(sale.ask(1), sale.ask(2))
+    (lane,) = sale.lanes._lanes.values()
+    await until(lambda: len(lane.queue) == 2)
+    for one in lane.queue:
+        one.since -= 2 * module.CROWDED_S
+    slow, reserve = list[set[str]](), sale.lanes._reserve
+
+    async def watched(asks: Sequence[Ask]) -> list[list[Verdict]]:
+        slow.append(set(sale.lanes._slow))
+        return await reserve(asks)
+
+    monkeypatch.setattr(sale.lanes, "_reserve", watched)
+    sale.door.gate.set()
+    assert outcomes(await gathered(first + second)) == [Outcome.CREATED] * 3
+    assert outcomes(await gathered(sale.start(sale.ask(3)))) == [Outcome.CREATED]
+    assert slow == [{str(sale.ask(4).event_id)}, set()]
 
 
 @pytest.mark.alone

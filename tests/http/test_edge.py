@@ -20,7 +20,7 @@ from voelgoed.accounts.model import Role
 from voelgoed.config import Settings
 from voelgoed.db import Database
 from voelgoed.errors import Busy, OutcomeUnknown
-from voelgoed.holds.lane import CROWD
+from voelgoed.holds.lane import CROWD, ITEMS_PER_BATCH
 from voelgoed.http import edge
 from voelgoed.http.edge import CONTENT_SECURITY_POLICY, security_headers
 from voelgoed.ids import new_id
@@ -298,4 +298,10 @@ async def test_beyond_measure_asks_are_refused_before_anybody_is_looked_up(
         assert refused.headers["retry-after"] == "1"
     assert (await site.client.get("/api/me")).status_code == 401
     monkeypatch.setattr(services.lanes, "_waiting", CROWD - 1)
+    assert (await site.client.post(path)).status_code == 401
+    monkeypatch.setattr(services.lanes, "_slow", {path.split("/")[3]})
+    assert (await site.client.post(path)).status_code == 503
+    assert (await site.client.post(f"/api/events/{new_id()}/holds")).status_code == 401  # another event has its pace
+    assert (await site.client.post("/api/events/nonsense/holds")).status_code == 401
+    monkeypatch.setattr(services.lanes, "_waiting", ITEMS_PER_BATCH - 1)
     assert (await site.client.post(path)).status_code == 401

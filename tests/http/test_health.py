@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import threading
 
 import httpx2
 import pytest
@@ -13,6 +14,7 @@ from voelgoed import redis, schema
 from voelgoed.config import VERSION
 from voelgoed.db import Connection, Database
 from voelgoed.embedded import Embedded
+from voelgoed.http import contract
 from voelgoed.http.routes import health
 from voelgoed.wiring import Services
 
@@ -148,6 +150,29 @@ async def test_the_contract_is_served_as_openapi(site: Site) -> None:
     answer = await site.client.get("/api/openapi.json")
     assert answer.json()["openapi"].startswith("3.1")
     assert {"/healthz", "/readyz"} <= answer.json()["paths"].keys()
+
+
+async def test_the_contract_is_made_once_and_when_it_is_asked_for(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that begins does not wait for it, nor does anybody else while it is made; all get the same one."""
+    going_on, made = threading.Event(), list[str]()
+
+    def text() -> str:
+        assert going_on.wait(10)
+        made.append("the contract")
+        return made[-1]
+
+    monkeypatch.setattr(contract, "text", text)
+    elsewhere = dataclasses.replace(services, settings=services.settings.model_copy(update={"port": free_port()}))
+    async with serving(elsewhere) as site:
+        asking = [asyncio.create_task(site.client.get("/api/openapi.json")) for _ in range(3)]
+        assert (await site.client.get("/healthz")).status_code == 200
+        assert made == []
+        going_on.set()
+        answers = await asyncio.gather(*asking)
+    assert {answer.text for answer in answers} == {"the contract"}
+    assert made == ["the contract"]
 
 
 async def test_a_connection_is_kept_for_the_next_request(site: Site) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from tests.make.accounts import Person, make_organization, make_person
+from tests.make.accounts import Person, make_person
 from tests.make.events import soon
 from tests.make.holds import Sale, everything_of, let_pass, moment, on_sale
 from tests.make.layouts import small_layout
@@ -47,16 +47,6 @@ FIELDS = {
 ENVELOPE = {"error", "message", "details", "effect", "request_id"}
 TTL_S = 600
 NO_SEAT = "01933b5c-0000-7000-8000-000000000000"
-
-
-@pytest.fixture
-async def place(db: Database) -> Organization:
-    return await make_organization(db)
-
-
-@pytest.fixture
-async def sale(services: Services, place: Organization) -> Sale:
-    return await on_sale(services, place)
 
 
 @pytest.fixture
@@ -945,6 +935,22 @@ async def test_what_the_event_keeps_out_stays_out(
         assert refusal(await ask(site, lead, "POST", f"{path}/{verb}", {})) == (400, "invalid_request")
     mixed = {"seat_ids": [str(sale.seat("S-A-2")), body["seat_ids"][0]]}
     assert outcomes(await ask(site, lead, "POST", f"{path}/block", mixed)) == ["done", "seat_not_found"]
+
+
+@pytest.mark.parametrize("verbs", [[Verb.CANCEL], [Verb.GO_LIVE, Verb.END], [Verb.CANCEL, Verb.ARCHIVE]])
+async def test_what_is_over_keeps_its_seats_as_they_were(
+    site: Site, db: Database, sale: Sale, lead: Person, verbs: list[Verb]
+) -> None:
+    """Blocked or not: nothing is changed by hand in an event that is over or called off, whichever seat is named."""
+    await sale.block("S-A-2")
+    event = sale.event
+    for verb in verbs:
+        event = await move(sale.services.studio, sale.place, event, verb)
+    rows, facts = await seat_rows(db, sale.event), await facts_of(db, sale.event)
+    for verb_of, code in (("block", "S-A-1"), ("unblock", "S-A-2")):
+        answer = await block(site, lead, sale, code, verb=verb_of)
+        assert (refusal(answer), answer.json()["details"]) == ((409, "seating_locked"), {"status": event.status})
+    assert (await seat_rows(db, sale.event), await facts_of(db, sale.event)) == (rows, facts)
 
 
 @pytest.mark.req("HOLD-28")

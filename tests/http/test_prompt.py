@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.make.accounts import Person, make_organization, make_person
-from tests.make.holds import Sale, on_sale
+from tests.make.accounts import Person, make_person
+from tests.make.holds import Sale
 from tests.make.web import Site
 from voelgoed.accounts.model import Organization
 from voelgoed.db import Database
@@ -20,16 +20,6 @@ from voelgoed.http.routes import holds
 from voelgoed.wiring import Services
 
 SEATS = ("S-A-1", "S-A-2", "S-A-3")
-
-
-@pytest.fixture
-async def place(db: Database) -> Organization:
-    return await make_organization(db)
-
-
-@pytest.fixture
-async def sale(services: Services, place: Organization) -> Sale:
-    return await on_sale(services, place)
 
 
 class Talk:

@@ -1302,6 +1302,85 @@ async def test_closing_cuts_what_is_left() -> None:
         await place.house.quiet.wait()
 
 
+# At the door
+
+
+@on_uvloop
+async def test_whoever_comes_too_late_for_a_turn_waits_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order they came; and whatever else there is to do is done in between."""
+    monkeypatch.setattr(wire, "TURN_S", 0.0)
+    turns, seen = itertools.count(), list[tuple[bytes, int]]()
+    turn = next(turns)
+    loop = asyncio.get_running_loop()
+
+    def another_turn() -> None:
+        nonlocal turn
+        turn = next(turns)
+        if len(seen) < 20:
+            loop.call_soon(another_turn)
+
+    async def handler(exchange: Exchange) -> None:
+        seen.append((exchange.raw_path, turn))
+        exchange.answer(200, b"", exchange.raw_path)
+
+    async with listening(handler) as place:
+        callers = [await place.call() for _ in range(20)]
+        await until(lambda: len(place.house.lines) == 20)
+        another_turn()
+        for number, caller in enumerate(callers):
+            caller.say(b"GET /%d HTTP/1.1\r\n\r\n" % number)
+        said = [(await caller.answer()).body for caller in callers]
+    assert said == [path for path, _ in seen] == [b"/%d" % number for number in range(20)]
+    assert len({turn for _, turn in seen}) == 20
+
+
+@on_uvloop
+async def test_nobody_is_left_at_the_door_when_we_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has asked is answered, and told that this was the last word."""
+    monkeypatch.setattr(wire, "TURN_S", 0.0)
+    left_outside: list[int] = []
+
+    async def handler(exchange: Exchange) -> None:
+        if not left_outside:
+            left_outside.append(len(place.house._door))
+            place.house.stop()
+        exchange.answer(200, b"", b"")
+
+    async with listening(handler) as place:
+        callers = [await place.call() for _ in range(10)]
+        await until(lambda: len(place.house.lines) == 10)
+        for caller in callers:
+            caller.say(GET)
+        said = [await caller.answer() for caller in callers]
+        await place.house.empty.wait()
+    assert left_outside[0] > 0
+    assert [(one.status, one.headers[b"connection"]) for one in said] == [(200, b"close")] * 10
+
+
+@on_uvloop
+async def test_whoever_waits_at_the_door_is_not_read_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a line may bring before its turn has a limit, and it is not taken for one that says nothing."""
+    counter = Counter()
+    with monkeypatch.context() as busy:
+        async with listening(counter) as place:
+            busy.setattr(House, "has_time", lambda _: False)
+            caller = await place.call()
+            await until(lambda: len(place.house.lines) == 1)
+            asks = 1 + wire.BETWEEN_BYTES_MAX // len(GET)
+            caller.say(GET)
+            await until(lambda: place.house._door)
+            caller.say(*[GET] * asks)
+            await until(lambda: place.line._is_held_back)
+            assert len(place.line._rest) < 2 * wire.BETWEEN_BYTES_MAX + 64 * 1024
+            place.sweep_after(2 * wire.IDLE_S, monkeypatch)
+            assert not place.line.is_idle()
+            assert counter.seen == []
+            busy.undo()
+            place.house._begin_turn()
+            for _ in range(asks + 1):
+                assert (await caller.answer()).status == 200
+
+
 # However it is cut
 
 SERIES = [
@@ -1319,11 +1398,12 @@ SERIES = [
     chosen=st.lists(st.sampled_from(SERIES), min_size=1, max_size=6),
     cuts=st.sets(st.integers(min_value=1, max_value=500), max_size=25),
     is_bad=st.booleans(),
+    turn_s=st.sampled_from([0.0, wire.TURN_S]),
 )
 def test_however_requests_are_cut_the_answers_are_the_same(
-    chosen: list[tuple[bytes, bytes]], cuts: set[int], *, is_bad: bool
+    chosen: list[tuple[bytes, bytes]], cuts: set[int], *, is_bad: bool, turn_s: float
 ) -> None:
-    """The network may cut a series of requests wherever it likes; at its end is a good or a bad one."""
+    """The network may cut a series of requests wherever it likes, turns may be short; the last one is good or bad."""
     series = b"".join(asked for asked, _ in chosen) + (b"nonsense\r\n\r\n" if is_bad else b"")
     bounds = [0, *sorted(cut for cut in cuts if cut < len(series)), len(series)]
 
@@ -1340,5 +1420,6 @@ def test_however_requests_are_cut_the_answers_are_the_same(
                 assert await caller.is_over()
             return said
 
-    with asyncio.Runner(loop_factory=LOOP) as runner:
+    with asyncio.Runner(loop_factory=LOOP) as runner, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wire, "TURN_S", turn_s)
         assert runner.run(main()) == [answer for _, answer in chosen]

@@ -30,6 +30,7 @@ from voelgoed.holds.refusals import (
     HoldsExpired,
     NotHoldOwner,
     ReservationFailed,
+    SeatingLocked,
     SeatNotFound,
     SeatsRefused,
 )
@@ -315,8 +316,13 @@ async def set_blocked(
         db, call.organization_id, event_id, seat_ids, is_block=is_blocked, by=Teller.of(call), reason=reason
     )
     lanes.doubt(event_id, seat_ids)
-    if set(said.values()) == {"seat_not_found"}:
+    outcomes = set(said.values())
+    if outcomes == {"seat_not_found"}:
         raise SeatNotFound
+    if "seating_locked" in outcomes:
+        async with db.transaction(call.organization_id) as conn:
+            event, _ = await lifecycle.find_at_venue(conn, call.organization_id, event_id)
+        raise SeatingLocked(status=event.status)
     return said
 
 

@@ -6,6 +6,7 @@ heard all of it goes on from there; one that has missed something, or hears noth
 """
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -499,5 +500,6 @@ def _uuid(value: object) -> UUID | None:
     return read_id(str(value)) if value else None
 
 
+@functools.lru_cache(maxsize=16)  # all holds of a batch end at one moment
 def _milliseconds(value: object) -> int | None:
     return milliseconds(datetime.fromisoformat(str(value))) if value else None

@@ -44,10 +44,13 @@ COMPANY_S: Final = 1.0
 ASKS_PER_LANE_MAX: Final = 2_000
 ASKS_MAX: Final = 10_000
 CROWD: Final = 2_000
-"""Half a second's work: who is beyond it is refused before anything else is done for them."""
+CROWDED_S: Final = 0.5
+"""Who comes when so many wait, or to an event whose asks wait so long, is refused before anything is done for them.
+Half a second's work, however fast the machine is: behind more of it asks would be late before they are taken.
+"""
 DEADLINE_S: Final = 3.0
-SAID_AT_ONCE: Final = 8
-SLOW_TURN_S: Final = 0.01
+TELLING_S: Final = 0.002
+"""For so long answers of a batch go out at once."""
 READ_AT_ONCE: Final = 2
 ROUNDS_MAX: Final = 3
 ROUND_WAIT_S: Final = 0.1
@@ -184,7 +187,7 @@ class Lanes:
         self._late: asyncio.TimerHandle | None = None
         self._aside = 0
         self._read_now = 0
-        self._said_at_once = SAID_AT_ONCE
+        self._slow: set[str] = set()  # events whose last batch had waited for too long
         self._asked_last: Name | None = None
         self._asked_at = self._company_at = float("-inf")
         self._context = contextvars.copy_context()  # not that of whoever happens to wake it: a batch is everybody's
@@ -256,10 +259,11 @@ class Lanes:
         self._watch(loop, one)
         return one
 
-    @property
-    def is_crowded(self) -> bool:
-        """Whether so many wait that whoever comes now is better told to come again."""
-        return self._waiting >= CROWD
+    def is_crowded(self, event_id: str) -> bool:
+        """Whether so many wait, or for so long at this event, that whoever comes now is better told to come again."""
+        if self._waiting < ITEMS_PER_BATCH:
+            return False
+        return self._waiting >= CROWD or event_id in self._slow
 
     def _watch(self, loop: asyncio.AbstractEventLoop, one: _Waiting) -> None:
         """Nobody waits for ever: one timer for all who wait, those who were answered need none."""
@@ -339,10 +343,14 @@ class Lanes:
             lane.is_in_ring = False
             if not self._may_begin(lane):
                 continue
-            batch = lane.take(time.monotonic(), ITEMS_IN_COMPANY if self._is_in_company() else ITEMS_PER_BATCH)
+            now = time.monotonic()
+            batch = lane.take(now, ITEMS_IN_COMPANY if self._is_in_company() else ITEMS_PER_BATCH)
             if not batch:
                 self._drop(name, lane)
                 continue
+            first = next((one for one in batch if not one.rounds), None)  # who stood aside waited for something else
+            if first is not None:
+                (self._slow.add if now - first.since > CROWDED_S else self._slow.discard)(str(name[1]))
             self._free -= 1
             lane.under_way += 1
             task = asyncio.create_task(self._run(name, lane, batch))
@@ -374,6 +382,7 @@ class Lanes:
         """A lane with nothing in it knows nothing: forget it."""
         if not lane.queue and not lane.under_way and self._lanes.get(name) is lane:
             del self._lanes[name]
+            self._slow.discard(str(name[1]))
 
     async def _run(self, name: Name, lane: _Lane, batch: list[_Waiting]) -> None:
         verdicts: list[list[Verdict]] = []
@@ -430,25 +439,16 @@ class Lanes:
 
     async def _tell(self, lane: _Lane, batch: Sequence[_Waiting], verdicts: Sequence[list[Verdict]]) -> None:
         """Answer a batch, part by part, while PostgreSQL is at the next one."""
-        left = self._said_at_once
+        until = time.monotonic() + TELLING_S
         for one, said in zip(batch, verdicts, strict=True):
-            if not left:
-                await self._give_way()
-                left = self._said_at_once
             self._said(lane, one, said)
-            left -= 1
+            if time.monotonic() >= until:
+                await self._give_way()
+                until = time.monotonic() + TELLING_S
 
     async def _give_way(self) -> None:
-        """Whoever was answered goes on at once, and another event's turn comes in between.
-
-        When such a turn takes long there is no way to give: the whole process is busy, and those who wait for their
-        answer would wait for as many turns as there are parts of the batch.
-        """
-        began = time.perf_counter()
+        """Whoever was answered goes on, and another event's turn comes in between."""
         await asyncio.sleep(0)
-        is_slow = time.perf_counter() - began > SLOW_TURN_S
-        most = ITEMS_PER_BATCH if is_slow else SAID_AT_ONCE
-        self._said_at_once = min(most, 2 * self._said_at_once) if is_slow else max(most, self._said_at_once // 2)
 
     async def _reserve(self, asks: Sequence[Ask]) -> list[list[Verdict]]:
         """One call, with where the asks came from as far as that stands nowhere yet."""

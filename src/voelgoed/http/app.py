@@ -33,11 +33,15 @@ def create_app(services: Services, closing: asyncio.Event, control: Control | No
 
 
 def contract_route() -> Route:
-    """The contract, made once and served as it is."""
-    whole = Whole(200, contract.text().encode(), ((b"cache-control", b"no-cache"),))
+    """The contract, made when somebody first asks for it: it takes longer than all else that a process begins with."""
+    making, made = asyncio.Lock(), list[Whole]()
 
     async def read_contract(_: Context) -> Whole:
-        return whole
+        async with making:  # whoever else asks meanwhile waits for the same one
+            if not made:
+                text = await asyncio.to_thread(contract.text)
+                made.append(Whole(200, text.encode(), ((b"cache-control", b"no-cache"),)))
+        return made[0]
 
     rule = Rule(action=Action.SEE_CONTRACT)
     return Route(method="GET", template="/api/openapi.json", rule=rule, hot=read_contract)

@@ -108,7 +108,7 @@ class Edge:
         Most of what a sale asks waits in one place only, of somebody who is known: that needs no task.
         """
         answer = Answer(exchange, self._always, self._cors(exchange))
-        if self._services.lanes.is_crowded and exchange.method == "POST" and exchange.path.endswith(RESERVING):
+        if self._is_turned_away(exchange):
             self._count_in_flight(1)
             metrics.LANE_SHED.inc()  # before anybody is looked up: to refuse must cost less than to serve
             asyncio.get_running_loop().call_soon(self._finish, answer, Busy())
@@ -118,6 +118,12 @@ class Edge:
         if isinstance(found, Match) and found.route.is_prompt and self._begin(exchange, found, answer):
             return None
         return self._serve(exchange, found, answer)
+
+    def _is_turned_away(self, exchange: Exchange) -> bool:
+        """Whether somebody asks for places of an event at which too many do."""
+        if exchange.method != "POST" or not exchange.path.endswith(RESERVING):
+            return False
+        return self._services.lanes.is_crowded(exchange.path.removeprefix("/api/events/").partition("/")[0])
 
     def _begin(self, exchange: Exchange, found: Match, answer: "Answer") -> bool:
         """Begin with what needs no task, and ends in `_finish` whatever becomes of it; whether that can be."""
@@ -168,6 +174,7 @@ class Edge:
             said = failed
         finally:
             self._finish(answer, said)
+            del said  # a failure knows this frame: the two would keep each other, with the whole request
 
     def _count_in_flight(self, change: int) -> None:
         """Count a request; the metric follows a few times a second, and when nobody is left."""
@@ -429,12 +436,23 @@ Tell = Callable[[Whole | Exception], None]
 
 async def _told(begin: Callable[[Context, Tell], None], context: Context) -> Whole:
     """What a route says that has no task, for one that has."""
-    told: asyncio.Future[Whole | Exception] = asyncio.get_running_loop().create_future()
-    begin(context, lambda said: None if told.done() else told.set_result(said))
-    said = await told
-    if isinstance(said, Exception):
-        raise said
-    return said
+    heard: list[Whole | Exception] = []
+    arrived = asyncio.get_running_loop().create_future()
+
+    def tell(said: Whole | Exception) -> None:
+        if not arrived.done():
+            heard.append(said)
+            arrived.set_result(None)
+
+    begin(context, tell)
+    await arrived
+    said = heard.pop()
+    try:
+        if isinstance(said, Exception):
+            raise said
+        return said
+    finally:
+        del said  # as in `_serve`
 
 
 def _problem_of(failed: Exception, answer: Answer) -> Problem:

@@ -116,9 +116,9 @@ class Exchange:
             body = b"".join(self._parts)
             self._parts.clear()
             self._unread = 0
-            self._is_read = self.is_complete
-            self._line.go_on_reading()
-            return {"type": "http.request", "body": body, "more_body": not self.is_complete}
+            self._is_read = is_last = self.is_complete
+            self._line.go_on_reading()  # which may bring the rest: that is the next part
+            return {"type": "http.request", "body": body, "more_body": not is_last}
         while self.is_open and not self.is_done:
             await self._wait()
         return DISCONNECTED

@@ -3,6 +3,9 @@
 A request becomes an exchange, which is handed on as soon as it is all there, or as soon as its headers are when more
 is to come. Everything a client can make us keep has a limit: headers, pipelined requests, unread bodies, unsent
 answers, idle lines, lines at all.
+
+The loop gives every socket that has something its turn before it does anything else: with thousands of them that takes
+seconds, in which nobody hears what PostgreSQL has said. So a turn has its time, and who comes later waits at the door.
 """
 
 import asyncio
@@ -30,6 +33,7 @@ LEAVING_S: Final = 2.0
 STALLED_S: Final = 60.0  # who does not read what they asked for
 SWEEP_S: Final = 1.0
 LINES_MAX: Final = 16_000
+TURN_S: Final = 0.004  # for requests; answers that are ready and everything else come in between
 BAD_BODY: Final = (
     b'{"error":"invalid_request","message":"The request is not valid.","details":{},"effect":"none","request_id":null}'
 )
@@ -37,6 +41,8 @@ BAD_REQUEST: Final = (
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b"
 ) % (len(BAD_BODY), BAD_BODY)
 FRAMING: Final = frozenset({b"content-length", b"transfer-encoding"})
+NO_PARSER: Final = httptools.HttpRequestParser(None)
+"""Of a line that is gone: nothing more is read there."""
 
 
 class Line(asyncio.Protocol):
@@ -47,6 +53,7 @@ class Line(asyncio.Protocol):
         "_exchange",
         "_fed",
         "_head_bytes",
+        "_is_at_door",
         "_is_deaf",
         "_is_held_back",
         "_is_leaving",
@@ -81,6 +88,7 @@ class Line(asyncio.Protocol):
         self._waiting: deque[Exchange] = deque()
         self._task: asyncio.Task[None] | None = None
         self._is_held_back = False
+        self._is_at_door = False  # waits for a turn of the loop that has time for it
         self._is_deaf = False  # what still comes is thrown away
         self._is_leaving = False
         self._may_write: asyncio.Future[None] | None = None
@@ -102,15 +110,26 @@ class Line(asyncio.Protocol):
                 one.lost()
         self._waiting.clear()
         self._rest = b""
+        self._parser = NO_PARSER  # ours knows this line, and would keep it as the line keeps the parser
         self.resume_writing()
 
     def data_received(self, data: bytes) -> None:
         if self._is_deaf:
             return
-        if self._rest or len(data) > PIECE_BYTES:
+        if self._is_at_door:
+            self._rest += data
+            if len(self._rest) > BETWEEN_BYTES_MAX:
+                self._hold_back()
+        elif self._rest or len(data) > PIECE_BYTES:
             self._rest += data
             self._read_rest()
-            return
+        elif self.house.has_time():  # never while others wait at the door: the turn is over then
+            self._parse(data)
+        else:
+            self._rest = data
+            self._wait_at_door()
+
+    def _parse(self, data: bytes) -> None:
         if self._exchange is None and not self._pairs and not self._target:
             self.since = self.house.now
         self._fed += len(data)
@@ -129,14 +148,29 @@ class Line(asyncio.Protocol):
             self._offer(self._exchange)  # a body is on its way; who asks is looked at meanwhile
 
     def _read_rest(self) -> None:
-        """Parse what was read, piece by piece, for as long as there is room for what comes out of it."""
+        """Parse what was read, piece by piece, for as long as there is time, and room for what comes out of it."""
         rest, self._rest = self._rest, b""
         at = 0
         while at < len(rest) and not self._is_held_back and not self._is_deaf:
-            self.data_received(rest[at : at + PIECE_BYTES])
+            if not self.house.has_time():
+                self._wait_at_door()
+                break
+            self._parse(rest[at : at + PIECE_BYTES])
             at += PIECE_BYTES
         if not self._is_deaf:
             self._rest = rest[at:] + self._rest
+
+    def _wait_at_door(self) -> None:
+        self._is_at_door = True
+        self.house.line_up(self)
+
+    def come_in(self) -> None:
+        """Its turn has come."""
+        self._is_at_door = False
+        if self._is_held_back:
+            self.go_on_reading()
+        else:
+            self._read_rest()
 
     def eof_received(self) -> bool:
         """Who hangs up is gone."""
@@ -169,7 +203,9 @@ class Line(asyncio.Protocol):
 
     def go_on_reading(self) -> None:
         """Read what was held back, if there is room for it now."""
-        if not self._is_held_back or self.transport is None or len(self._waiting) >= PIPELINED_MAX:
+        if not self._is_held_back or self._is_at_door or self.transport is None:
+            return
+        if len(self._waiting) >= PIPELINED_MAX:
             return
         if self._exchange is not None and self._exchange.is_full:
             return
@@ -346,12 +382,12 @@ class Line(asyncio.Protocol):
             return now - self.stalled_since > STALLED_S
         if self._is_leaving:
             return now - self.since > LEAVING_S
-        if self._current is not None:
+        if self._current is not None or self._is_at_door:
             return False
         return now - self.since > (HEADERS_WAIT_S if self._pairs or self._target or self._head_bytes else IDLE_S)
 
     def is_idle(self) -> bool:
-        return self._current is None
+        return self._current is None and not self._is_at_door
 
 
 class HeadTooLarge(Exception):
@@ -374,6 +410,8 @@ class House:
         self.is_closing = False
         self.now = time.monotonic()
         self.date = b""
+        self._door: deque[Line] = deque()
+        self._turn_ends: float | None = None
 
     async def open(self, host: str, port: int) -> None:
         """Listen; siblings may listen on the same port."""
@@ -397,6 +435,27 @@ class House:
         if not self.lines:
             self.empty.set()
 
+    def has_time(self) -> bool:
+        """Whether this turn of the loop may begin with something more. The first to ask begins it, and always may."""
+        if self._turn_ends is None:
+            self._turn_ends = time.monotonic() + TURN_S
+            asyncio.get_running_loop().call_soon(self._begin_turn)
+            return True
+        return not self._is_late()
+
+    def line_up(self, line: Line) -> None:
+        """Let it wait for a turn that has time for it."""
+        self._door.append(line)
+
+    def _begin_turn(self) -> None:
+        self._turn_ends = None
+        while self._door and not self._is_late():
+            self._door.popleft().come_in()
+
+    def _is_late(self) -> bool:
+        """Whether the turn has had its time; at the end nobody who has asked is left at the door."""
+        return self._turn_ends is not None and time.monotonic() >= self._turn_ends and not self.is_closing
+
     def began(self) -> None:
         """One more is being answered."""
         self._under_way += 1
@@ -419,6 +478,7 @@ class House:
     def stop(self) -> None:
         """Take no more requests; lines on which nothing is asked are closed, the others when they are answered."""
         self.is_closing = True
+        self._begin_turn()
         if self._server is not None:
             self._server.close()
         for line in tuple(self.lines):

@@ -25,6 +25,7 @@ from voelgoed.holds.refusals import (
     SalesClosed,
     SeatGone,
     SeatHeld,
+    SeatingLocked,
     SeatNotAvailable,
     SeatNotFound,
     SeatRateLimited,
@@ -289,14 +290,14 @@ async def count_hold_ends(event_id: UUID, caller: Caller) -> Data[HoldEndsView]:
 
 
 @router.post("/admin/events/{event_id}/seats/block")
-@guarded(Action.BLOCK_SEATS, SeatNotFound)
+@guarded(Action.BLOCK_SEATS, SeatNotFound, SeatingLocked)
 async def block_seats(event_id: UUID, body: BlockBody, caller: Caller) -> Data[list[BlockedSeat]]:
     """Take seats out of sale by hand. Who holds one loses it; what is sold stays sold."""
     return await _set_blocked(event_id, body, caller, is_blocked=True)
 
 
 @router.post("/admin/events/{event_id}/seats/unblock")
-@guarded(Action.BLOCK_SEATS, SeatNotFound)
+@guarded(Action.BLOCK_SEATS, SeatNotFound, SeatingLocked)
 async def unblock_seats(event_id: UUID, body: BlockBody, caller: Caller) -> Data[list[BlockedSeat]]:
     """Put seats back on sale that somebody took out by hand; what the event keeps out stays out."""
     return await _set_blocked(event_id, body, caller, is_blocked=False)
