@@ -263,7 +263,7 @@ async def test_a_connection_dropped_without_a_word_is_noticed(
     at_work, ended, opened = asyncio.Event(), asyncio.Event(), list[Any]()
     connect = asyncpg.connect
 
-    async def kept(*args: object, **named: Any) -> object:
+    async def kept(*args: Any, **named: Any) -> Any:
         opened.append(await connect(*args, **named))
         return opened[-1]
 
