@@ -27,7 +27,14 @@ async def serving(services: Services, control: Control | None = None) -> AsyncIt
     closing, ready = asyncio.Event(), asyncio.Event()
     edge = create_app(services, closing, control)
     server = asyncio.create_task(
-        serve(edge.take, services.settings, closing, on_ready=ready.set, on_closing=edge.stop_reading)
+        serve(
+            edge.take,
+            services.settings,
+            closing,
+            turn_away=edge.turn_away,
+            on_ready=ready.set,
+            on_closing=edge.stop_reading,
+        )
     )
     feed = asyncio.create_task(services.feed.run(closing))
     maps = asyncio.create_task(services.maps.run(closing))

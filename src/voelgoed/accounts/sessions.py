@@ -58,6 +58,10 @@ class Known:
     is_unsaved: bool = True
 
 
+Reading = asyncio.Future[Known | None]
+"""A session or key that is on its way from the database. Many may wait for it: nobody may cancel it."""
+
+
 class Sessions:
     """The sessions and keys this process has met."""
 
@@ -80,40 +84,34 @@ class Sessions:
         self._unknown: TTLCache[bytes, None] = TTLCache(UNKNOWN_MAX, ttl=UNKNOWN_S, timer=clock)
         self._all_void_before = float("-inf")
         self._last_void_at = float("-inf")
-        self._wanted: dict[bytes, asyncio.Future[Known | None]] = {}
-        self._reading: dict[bytes, asyncio.Future[Known | None]] = {}
+        self._wanted: dict[bytes, Reading] = {}
+        self._reading: dict[bytes, Reading] = {}
         self._readers: set[asyncio.Task[None]] = set()
 
     async def find(self, token: str) -> Actor | None:
         """The actor behind a token; None when it is unknown, ended, or idle for too long."""
+        found = self.seek(token)
+        return found if found is None or isinstance(found, Actor) else self.used(await asyncio.shield(found))
+
+    def seek(self, token: str) -> Actor | Reading | None:
+        """The actor behind a token, or what is being read of it: then `used` knows more when that has come."""
         if len(token) > TOKEN_CHARS_MAX or not token.startswith((SESSION_PREFIX, API_KEY_PREFIX)):
             return None
         digest = token_hash(token)
         known = self._known.get(digest)
         if known is not None and self._is_trusted(known):
             metrics.count(FOUND_IN_MEMORY)
-        elif digest in self._unknown:
+            return self.used(known)
+        if digest in self._unknown:
             return None
-        else:
-            metrics.count(FOUND_IN_DATABASE)
-            known = await self._read_once(digest, is_key=token.startswith(API_KEY_PREFIX))
+        metrics.count(FOUND_IN_DATABASE)
+        return self._read_once(digest, is_key=token.startswith(API_KEY_PREFIX))
+
+    def used(self, known: Known | None) -> Actor | None:
+        """Who it is that comes with this now; None when there is nobody, or they were idle for too long."""
         now = self._clock()
         if known is None or (known.actor.session_id is not None and now - known.idle_from > self.idle_s):
             return None
-        known.idle_from, known.is_unsaved = now, True
-        return known.actor
-
-    def recall(self, token: str) -> Actor | None:
-        """The actor behind a token as far as this process knows without asking; None when it must be asked."""
-        if len(token) > TOKEN_CHARS_MAX:
-            return None
-        known = self._known.get(token_hash(token))
-        if known is None or not self._is_trusted(known):
-            return None
-        now = self._clock()
-        if known.actor.session_id is not None and now - known.idle_from > self.idle_s:
-            return None
-        metrics.count(FOUND_IN_MEMORY)
         known.idle_from, known.is_unsaved = now, True
         return known.actor
 
@@ -179,7 +177,7 @@ class Sessions:
             return True
         return all(known.read_at > self._voided.get(one, float("-inf")) for one in known.rests_on)
 
-    async def _read_once(self, digest: bytes, *, is_key: bool) -> Known | None:
+    def _read_once(self, digest: bytes, *, is_key: bool) -> Reading:
         """Read it from the database, once for all who ask at the same time.
 
         A crowd that comes at once is read together: those who come while one batch is read form the next.
@@ -194,7 +192,7 @@ class Sessions:
                 reader = asyncio.create_task(self._read_wanted())
                 self._readers.add(reader)
                 reader.add_done_callback(self._readers.discard)
-        return await asyncio.shield(answer)
+        return answer
 
     async def _read_wanted(self) -> None:
         """Read what is wanted, a batch at a time, until nothing is."""

@@ -259,11 +259,13 @@ class Lanes:
         self._watch(loop, one)
         return one
 
+    def is_any_crowded(self) -> bool:
+        """Whether there may be a crowd at some event."""
+        return self._waiting >= ITEMS_PER_BATCH
+
     def is_crowded(self, event_id: str) -> bool:
         """Whether so many wait, or for so long at this event, that whoever comes now is better told to come again."""
-        if self._waiting < ITEMS_PER_BATCH:
-            return False
-        return self._waiting >= CROWD or event_id in self._slow
+        return self.is_any_crowded() and (self._waiting >= CROWD or event_id in self._slow)
 
     def _watch(self, loop: asyncio.AbstractEventLoop, one: _Waiting) -> None:
         """Nobody waits for ever: one timer for all who wait, those who were answered need none."""

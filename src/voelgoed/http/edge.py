@@ -6,9 +6,10 @@ refuses exactly as a declared one does, and nothing is read or validated for som
 
 import asyncio
 import hmac
+import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive
 from voelgoed.accounts import tokens
 from voelgoed.accounts.model import ANONYMOUS, Actor, Call
 from voelgoed.accounts.permissions import Action, require
+from voelgoed.accounts.sessions import Reading
 from voelgoed.errors import Busy, DomainError
 from voelgoed.http import problems
 from voelgoed.http.context import SCOPE_KEY, Context
@@ -38,6 +40,12 @@ UNMATCHED = "(none)"
 WHOLE_KEPT = 1_000
 RESERVING = ("/reserve", "/holds")
 EVENT_STREAM = (b"content-type", b"text/event-stream")
+PLAIN_ASK = re.compile(
+    rb"POST /api/events/([0-9a-f-]{36})/(?:seats/[0-9a-f-]{36}/reserve|holds) HTTP/1\.1\r\n"
+    rb"((?:[A-Za-z-]+: [ -~]*\r\n)+)\r\n"
+)
+LENGTH = re.compile(rb"^content-length: ([0-9]{1,6})\r$", re.MULTILINE)
+LEFT_TO_PARSER = (b"transfer-encoding", b"upgrade", b"expect", b"close")
 EXPOSED_HEADERS = b"etag, retry-after, x-request-id"
 ALLOWED_HEADERS = b"authorization, content-type, idempotency-key, if-match, if-none-match, x-csrf-token, x-session"
 PREFLIGHT_S = b"600"
@@ -92,6 +100,7 @@ class Edge:
         self._on_close = on_close
         self.in_flight_count = 0
         self._gauge_at = 0.0
+        self._turned_away = _refusal_of_crowd(self._always, ((b"vary", b"origin"),) if self._origins else ())
 
     def stop_reading(self) -> None:
         """Give up requests whose body has not come yet: nobody waits for them at the end."""
@@ -119,6 +128,21 @@ class Edge:
             return None
         return self._serve(exchange, found, answer)
 
+    def turn_away(self, data: bytes) -> bytes | None:
+        """The refusal for somebody who asks for places of an event at which too many do, before anything is parsed.
+
+        A process that is asked for three times what it can sell has a few microseconds for each whom it cannot serve.
+        """
+        if not self._services.lanes.is_any_crowded():
+            return None
+        event_id = _asked_plainly(data, is_cors=bool(self._origins))
+        if event_id is None or not self._services.lanes.is_crowded(event_id):
+            return None
+        metrics.count(metrics.LANE_SHED)
+        metrics.observe_http(method="POST", route=UNMATCHED, status=503, seconds=0.0)
+        request_id = str(new_id()).encode()
+        return self._turned_away % (request_id, request_id)
+
     def _is_turned_away(self, exchange: Exchange) -> bool:
         """Whether somebody asks for places of an event at which too many do."""
         if exchange.method != "POST" or not exchange.path.endswith(RESERVING):
@@ -130,16 +154,38 @@ class Edge:
         if not exchange.is_complete or b"upgrade" in exchange.headers:
             return False
         token, is_cookie = _credential(exchange.headers, self._cookie)
-        actor = self._services.sessions.recall(token) if token else ANONYMOUS
-        if actor is None:
-            return False
+        self._count_in_flight(1)
+        answer.template = found.route.template
+        seen = self._services.sessions.seek(token) if token else None
+        if isinstance(seen, asyncio.Future):
+            seen.add_done_callback(partial(self._when_read, exchange, found, answer, token, is_cookie=is_cookie))
+        else:
+            self._go_on(exchange, found, answer, seen or ANONYMOUS, token, is_cookie=is_cookie)
+        return True
+
+    def _when_read(
+        self, exchange: Exchange, found: Match, answer: "Answer", token: str | None, read: Reading, *, is_cookie: bool
+    ) -> None:
+        """It is known now who asks: for whoever is still there."""
+        failed = Busy() if read.cancelled() else read.exception()
+        if not exchange.is_open:
+            self._finish(answer, ClientGone())
+        elif isinstance(failed, Exception):
+            self._finish(answer, failed)
+        else:
+            actor = self._services.sessions.used(read.result()) or ANONYMOUS
+            self._go_on(exchange, found, answer, actor, token, is_cookie=is_cookie)
+
+    def _go_on(
+        self, exchange: Exchange, found: Match, answer: "Answer", actor: Actor, token: str | None, *, is_cookie: bool
+    ) -> None:
+        """Let the route begin, and answer when it tells."""
 
         def tell(said: Whole | Exception) -> None:
             self._finish(answer, said)
 
-        self._count_in_flight(1)
         route = found.route
-        answer.template, answer.actor = route.template, actor
+        answer.actor = actor
         try:
             csrf = self._check(exchange, route.rule, actor, token, is_cookie=is_cookie)
             body = _limited(exchange.whole_body() or b"", route.rule)
@@ -148,7 +194,6 @@ class Edge:
             route.hot(context, tell)
         except Exception as failed:  # noqa: BLE001 - told, whatever it is
             asyncio.get_running_loop().call_soon(tell, failed)
-        return True
 
     def _finish(self, answer: "Answer", said: "Whole | Exception | None") -> None:
         """Say what came of a request, and count it."""
@@ -463,6 +508,36 @@ def _problem_of(failed: Exception, answer: Answer) -> Problem:
         return problems.of_decoding(failed)
     log.error("request_failed", method=answer.method, route=answer.template, exc_info=failed, **answer.asked_by())
     return problems.of_crash(answer.method)
+
+
+def _refusal_of_crowd(always: bytes, cors: Pairs) -> bytes:
+    """All of it but status and date, with two gaps for the number of the request."""
+    busy, gap = problems.of_domain(Busy()), UUID(int=0)
+    body = busy.body(gap)
+    given = tuple((name.encode(), value.encode()) for name, value in busy.headers.items())
+    lines = _whole_lines(given, is_api=True) + b"x-request-id: %b\r\n" % str(gap).encode() + always + _lines(cors)
+    whole = lines + b"content-length: %d\r\n\r\n" % len(body) + body
+    return whole.replace(b"%", b"%%").replace(str(gap).encode(), b"%b")
+
+
+def _asked_plainly(data: bytes, *, is_cors: bool) -> str | None:
+    """The event whose places are asked for, when this is one whole request for that and nothing out of the ordinary.
+
+    Whatever else it may be, and whatever a parser could understand in another way, is left to the parser.
+    """
+    asked = PLAIN_ASK.match(data)
+    if asked is None:
+        return None
+    lines = asked[2].lower()
+    if any(word in lines for word in LEFT_TO_PARSER) or (is_cors and b"origin" in lines):
+        return None
+    length = 0
+    if count := lines.count(b"content-length"):
+        said = LENGTH.search(lines)
+        if said is None or count > 1:
+            return None
+        length = int(said[1])
+    return asked[1].decode() if length == len(data) - asked.end() else None
 
 
 def _limited(body: bytes, rule: Rule) -> bytes:

@@ -14,7 +14,7 @@ from voelgoed.config import Settings
 from voelgoed.demo.control import Control
 from voelgoed.holds.following import Follower
 from voelgoed.http.app import create_app
-from voelgoed.http.exchange import Handler
+from voelgoed.http.exchange import Handler, TurnAway
 from voelgoed.http.wire import House
 from voelgoed.lifeline import Lifeline, stop_signals
 from voelgoed.loop import Loop
@@ -47,7 +47,14 @@ async def run(settings: Settings) -> None:
         edge = create_app(services, closing, Control.from_environment())
         spare_the_collector()
         try:
-            await serve(edge.take, settings, closing, on_ready=lifeline.say_ready, on_closing=edge.stop_reading)
+            await serve(
+                edge.take,
+                settings,
+                closing,
+                turn_away=edge.turn_away,
+                on_ready=lifeline.say_ready,
+                on_closing=edge.stop_reading,
+            )
         finally:
             closing.set()
             edge.close()
@@ -83,11 +90,12 @@ async def serve(
     settings: Settings,
     closing: asyncio.Event,
     *,
+    turn_away: TurnAway = lambda _: None,
     on_ready: Callable[[], None],
     on_closing: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until `closing` is set; streams watch the same event and end themselves."""
-    house = House(handler)
+    house = House(handler, turn_away)
     await house.open(settings.host, settings.port)
     on_ready()
     log.info("web_ready", host=settings.host, port=settings.port)

@@ -18,7 +18,7 @@ from typing import Final, cast
 import httptools
 import structlog
 
-from voelgoed.http.exchange import ClientGone, Exchange, Handler
+from voelgoed.http.exchange import STATUS_LINES, ClientGone, Exchange, Handler, TurnAway
 
 log = structlog.get_logger(__name__)
 
@@ -123,6 +123,9 @@ class Line(asyncio.Protocol):
         elif self._rest or len(data) > PIECE_BYTES:
             self._rest += data
             self._read_rest()
+        elif self._is_between() and (refusal := self.house.turn_away(data)) is not None:
+            self.since = self.house.now
+            self.write(STATUS_LINES[503] + self.house.date + refusal)
         elif self.house.has_time():  # never while others wait at the door: the turn is over then
             self._parse(data)
         else:
@@ -159,6 +162,10 @@ class Line(asyncio.Protocol):
             at += PIECE_BYTES
         if not self._is_deaf:
             self._rest = rest[at:] + self._rest
+
+    def _is_between(self) -> bool:
+        """Whether a request is neither being read nor answered here, and every answer is sent."""
+        return not self._fed and self._current is None and self._exchange is None and self._may_write is None
 
     def _wait_at_door(self) -> None:
         self._is_at_door = True
@@ -397,8 +404,8 @@ class HeadTooLarge(Exception):
 class House:
     """A listening socket and its lines."""
 
-    def __init__(self, handler: Handler) -> None:
-        self.handler = handler
+    def __init__(self, handler: Handler, turn_away: TurnAway = lambda _: None) -> None:
+        self.handler, self._turn_away = handler, turn_away
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.lines: set[Line] = set()
@@ -442,6 +449,10 @@ class House:
             asyncio.get_running_loop().call_soon(self._begin_turn)
             return True
         return not self._is_late()
+
+    def turn_away(self, data: bytes) -> bytes | None:
+        """The refusal for a request that would cost more to read than it is worth; at the end everybody is heard."""
+        return None if self.is_closing else self._turn_away(data)
 
     def line_up(self, line: Line) -> None:
         """Let it wait for a turn that has time for it."""
