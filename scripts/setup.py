@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,7 +24,9 @@ WEB = ROOT / "web"
 BUNDLE = ROOT / "src" / "voelgoed" / "http" / "dist" / "index.html"
 REQUIREMENTS = ROOT / "requirements"
 OLDEST_PYTHON = (3, 11)
+SYSTEM_PYTHON = Path("/usr/bin/python3")
 OLDEST_NODE = (22, 12)
+WHOLE_CHROMIUM = Path(shutil.which("chromium") or "/usr/bin/chromium")
 POSTGRES_15 = Path("/usr/lib/postgresql/15/bin/postgres")
 NO_CLUSTER = Path("/etc/postgresql-common/createcluster.conf")
 
@@ -35,6 +38,8 @@ def main() -> None:
         sys.exit(__doc__)
     if sys.version_info < OLDEST_PYTHON:
         sys.exit(f"Python {'.'.join(map(str, OLDEST_PYTHON))} or newer is needed; this is {sys.version.split()[0]}.")
+    if not is_built_for_speed() and (quicker := quicker_python()):
+        os.execv(quicker, [quicker, *sys.argv])  # noqa: S606 - this very program, run by another Python
     is_dev = level == "dev"
     step("environment", [REQUIREMENTS / "build.txt"], make_environment, made=VENV / "bin" / "python")
     wanted = REQUIREMENTS / ("dev.txt" if is_dev else "run.txt")
@@ -58,10 +63,28 @@ def main() -> None:
     if is_dev:
         step("chromium", [], lambda: apt("chromium-headless-shell"), made=chromium())
         # The shell starts in a fraction of the time, but keeps no page for whoever goes back; one test needs that.
-        step("chromium, all of it", [], lambda: apt("chromium"), made=Path(shutil.which("chromium") or "/usr/bin/chromium"))
+        step("chromium, all of it", [], lambda: apt("chromium"), made=WHOLE_CHROMIUM)
         step("wrk, for benchmarks", [], lambda: apt("wrk"), made=Path(shutil.which("wrk") or "/usr/bin/wrk"))
         step("font for pictures", [], lambda: apt("fonts-inter"), made=Path("/usr/share/fonts/opentype/inter"))
         step("postgresql 15", [], install_postgres_15, made=POSTGRES_15)
+
+
+def is_built_for_speed() -> bool:
+    """Whether this Python was optimised with a profile: distributions do that, who compiles it must ask for it.
+
+    A sale takes a sixth less of the web process on one that was (docs/performance.md, "What was tried").
+    """
+    asked_for = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    return sys.base_prefix == SYSTEM_PYTHON.parents[1].as_posix() or "--enable-optimizations" in asked_for
+
+
+def quicker_python() -> str | None:
+    """The system's own Python, where it is new enough and can make environments, unless somebody chose this one."""
+    if "VOELGOED_THIS_PYTHON" in os.environ or not SYSTEM_PYTHON.exists():
+        return None
+    can = f"import ensurepip, sys, venv; sys.exit(sys.version_info < {OLDEST_PYTHON})"
+    done = subprocess.run([SYSTEM_PYTHON, "-c", can], capture_output=True, check=False)
+    return None if done.returncode else str(SYSTEM_PYTHON)
 
 
 def step(name: str, sources: Iterable[Path], work: Callable[[], None], *, made: Path | None = None) -> None:

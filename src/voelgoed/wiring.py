@@ -5,7 +5,7 @@ import contextlib
 import gc
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -42,9 +42,10 @@ SECRET_KEY_NAME = "secret.key"  # noqa: S105 - the name of a file
 SECRET_KEY_BYTES_MIN = 32
 COLLECT_EVERY = 10_000
 """So many objects more than were given up, before anybody looks for circles: one or two MB of them."""
-OLDER_EVERY, OLDEST_EVERY = 10, 10
-"""So many looks at the young before one at those that outlived one, and of those before one at all: what was under way
-when somebody looked is old then, and its circles would stay."""
+NEVER = 2**31 - 1
+COLLECT_OLD_S = 600.0
+"""At the latest after so long somebody looks for circles among the old, though a sale stands still meanwhile: half a
+second for a million objects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,11 +197,26 @@ def spare_the_collector() -> None:
     """What is there after the start stays, and does not have to be looked through again and again.
 
     Requests make few circles: to look for them every 700 objects, through everything that was ever made, took a fifth
-    of a process's time.
+    of a process's time. The old (what was under way when somebody looked at the young) are for `collecting`: a rush of
+    new people makes so many that to look through them took a fifth as well, a quarter of a second at once.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(COLLECT_EVERY, OLDER_EVERY, OLDEST_EVERY)
+    gc.set_threshold(COLLECT_EVERY, NEVER, NEVER)
+
+
+def collecting(is_busy: Callable[[], bool]) -> Callable[[], Awaitable[None]]:
+    """How to look for circles among the old every so often: when nobody has to wait for it, or it has been long."""
+    looked_at = time.monotonic()
+
+    async def tick() -> None:
+        nonlocal looked_at
+        if is_busy() and time.monotonic() - looked_at < COLLECT_OLD_S:
+            return
+        looked_at = time.monotonic()
+        gc.collect()
+
+    return tick
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:

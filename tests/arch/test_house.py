@@ -1,6 +1,7 @@
 """The rules of the house that no linter knows: sizes, names, documents that must stay true."""
 
 import ast
+import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,3 +145,13 @@ def test_make_without_a_target_says_what_there_is() -> None:
     helped = set(re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE))
     assert targets == helped
     assert {"setup", "check", "test", "demo", "serve", "fix", "bench", "sim", "screens"} <= helped
+
+
+def test_this_python_is_built_for_speed_where_one_is_to_be_had() -> None:
+    """Setup takes the system's Python rather than one that was compiled without a profile."""
+    found = importlib.util.spec_from_file_location("setup", ROOT / "scripts" / "setup.py")
+    assert found
+    assert found.loader
+    setup = importlib.util.module_from_spec(found)
+    found.loader.exec_module(setup)
+    assert setup.is_built_for_speed() or setup.quicker_python() is None

@@ -10,7 +10,7 @@ from hypothesis import example, given, strategies as st
 
 from tests.http.test_edge import OTHER_SITE, site_with
 from tests.make.web import Site
-from voelgoed.http.edge import _asked_plainly
+from voelgoed.http.door import asked_plainly
 from voelgoed.ids import new_id
 from voelgoed.telemetry import metrics
 from voelgoed.wiring import Services
@@ -73,6 +73,8 @@ PATHS = st.sampled_from([RESERVE, HOLDS, f"{HOLDS}?a=1", f"{HOLDS}/", "/api/me",
     path=RESERVE, lines=["content-length: 2", "content-length: 2"], body=b"{}", method="POST", version="HTTP/1.1", cut=0
 )
 @example(path=HOLDS, lines=["transfer-encoding: chunked"], body=b"", method="POST", version="HTTP/1.1", cut=0)
+@example(path=HOLDS, lines=["content-length: +2"], body=b"{}", method="POST", version="HTTP/1.1", cut=0)
+@example(path=HOLDS, lines=["x-content-length: 2"], body=b"{}", method="POST", version="HTTP/1.1", cut=0)
 @example(path=HOLDS, lines=["connection: close"], body=b"", method="POST", version="HTTP/1.1", cut=0)
 @example(path=HOLDS, lines=["expect: 100-continue"], body=b"", method="POST", version="HTTP/1.1", cut=0)
 @example(path=HOLDS, lines=["upgrade: websocket"], body=b"", method="POST", version="HTTP/1.1", cut=0)
@@ -82,7 +84,7 @@ def test_only_what_a_parser_reads_as_one_whole_request(
     """Whoever is turned away has asked for places, all of it is here, nothing is behind it, and the line goes on."""
     data = request(path, *lines, body=body, method=method, version=version)
     data = data[: len(data) - cut]
-    asked = _asked_plainly(data, is_cors=False)
+    asked = asked_plainly(data, is_cors=False)
     if asked is None:
         return
     read = Read(data)
@@ -90,7 +92,7 @@ def test_only_what_a_parser_reads_as_one_whole_request(
     assert not {b"transfer-encoding", b"upgrade", b"expect"} & set(read.names)
 
 
-@pytest.mark.parametrize("path", [RESERVE, HOLDS])
+@pytest.mark.parametrize("path", [RESERVE, HOLDS], ids=["reserve", "holds"])
 def test_a_browsers_ask_is_plain(path: str) -> None:
     """As browsers and our own page send it; from another site it is left to who knows which sites may."""
     lines = [
@@ -98,9 +100,9 @@ def test_a_browsers_ask_is_plain(path: str) -> None:
         'sec-ch-ua: "Chromium";v="140"', "x-csrf-token: abc", "Content-Type: application/json", f"Origin: {OTHER_SITE}",
     ]  # fmt: skip
     data = request(path, *lines, body=b"{}")
-    assert _asked_plainly(data, is_cors=False) == EVENT
-    assert _asked_plainly(data, is_cors=True) is None
-    assert _asked_plainly(request(path, *lines[:-1], body=b"{}"), is_cors=True) == EVENT
+    assert asked_plainly(data, is_cors=False) == EVENT
+    assert asked_plainly(data, is_cors=True) is None
+    assert asked_plainly(request(path, *lines[:-1], body=b"{}"), is_cors=True) == EVENT
 
 
 async def said(site: Site, *parts: bytes) -> bytes:

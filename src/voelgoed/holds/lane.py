@@ -259,6 +259,10 @@ class Lanes:
         self._watch(loop, one)
         return one
 
+    def is_any_waiting(self) -> bool:
+        """Whether anybody waits for a place."""
+        return self._waiting > 0
+
     def is_any_crowded(self) -> bool:
         """Whether there may be a crowd at some event."""
         return self._waiting >= ITEMS_PER_BATCH

@@ -6,7 +6,6 @@ refuses exactly as a declared one does, and nothing is read or validated for som
 
 import asyncio
 import hmac
-import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import lru_cache, partial
@@ -24,6 +23,7 @@ from voelgoed.accounts.sessions import Reading
 from voelgoed.errors import Busy, DomainError
 from voelgoed.http import problems
 from voelgoed.http.context import SCOPE_KEY, Context
+from voelgoed.http.door import RESERVING, UNMATCHED, Door
 from voelgoed.http.exchange import ClientGone, Exchange, Pairs
 from voelgoed.http.guard import Match, RouteTable, Rule
 from voelgoed.http.problems import SAFE_METHODS, BodyTooLarge, BodyTooSlow, CsrfFailed, Problem
@@ -36,16 +36,8 @@ log = structlog.get_logger(__name__)
 BODY_WAIT_S = 10.0
 GAUGE_EVERY_S = 0.1
 USER_AGENT_CHARS_MAX = 400
-UNMATCHED = "(none)"
 WHOLE_KEPT = 1_000
-RESERVING = ("/reserve", "/holds")
 EVENT_STREAM = (b"content-type", b"text/event-stream")
-PLAIN_ASK = re.compile(
-    rb"POST /api/events/([0-9a-f-]{36})/(?:seats/[0-9a-f-]{36}/reserve|holds) HTTP/1\.1\r\n"
-    rb"((?:[A-Za-z-]+: [ -~]*\r\n)+)\r\n"
-)
-LENGTH = re.compile(rb"^content-length: ([0-9]{1,6})\r$", re.MULTILINE)
-LEFT_TO_PARSER = (b"transfer-encoding", b"upgrade", b"expect", b"close")
 EXPOSED_HEADERS = b"etag, retry-after, x-request-id"
 ALLOWED_HEADERS = b"authorization, content-type, idempotency-key, if-match, if-none-match, x-csrf-token, x-session"
 PREFLIGHT_S = b"600"
@@ -100,7 +92,8 @@ class Edge:
         self._on_close = on_close
         self.in_flight_count = 0
         self._gauge_at = 0.0
-        self._turned_away = _refusal_of_crowd(self._always, ((b"vary", b"origin"),) if self._origins else ())
+        refusal = _refusal_of_crowd(self._always, ((b"vary", b"origin"),) if self._origins else ())
+        self.turn_away = Door(services.lanes, refusal, is_cors=bool(self._origins)).turn_away
 
     def stop_reading(self) -> None:
         """Give up requests whose body has not come yet: nobody waits for them at the end."""
@@ -127,21 +120,6 @@ class Edge:
         if isinstance(found, Match) and found.route.is_prompt and self._begin(exchange, found, answer):
             return None
         return self._serve(exchange, found, answer)
-
-    def turn_away(self, data: bytes) -> bytes | None:
-        """The refusal for somebody who asks for places of an event at which too many do, before anything is parsed.
-
-        A process that is asked for three times what it can sell has a few microseconds for each whom it cannot serve.
-        """
-        if not self._services.lanes.is_any_crowded():
-            return None
-        event_id = _asked_plainly(data, is_cors=bool(self._origins))
-        if event_id is None or not self._services.lanes.is_crowded(event_id):
-            return None
-        metrics.count(metrics.LANE_SHED)
-        metrics.observe_http(method="POST", route=UNMATCHED, status=503, seconds=0.0)
-        request_id = str(new_id()).encode()
-        return self._turned_away % (request_id, request_id)
 
     def _is_turned_away(self, exchange: Exchange) -> bool:
         """Whether somebody asks for places of an event at which too many do."""
@@ -518,26 +496,6 @@ def _refusal_of_crowd(always: bytes, cors: Pairs) -> bytes:
     lines = _whole_lines(given, is_api=True) + b"x-request-id: %b\r\n" % str(gap).encode() + always + _lines(cors)
     whole = lines + b"content-length: %d\r\n\r\n" % len(body) + body
     return whole.replace(b"%", b"%%").replace(str(gap).encode(), b"%b")
-
-
-def _asked_plainly(data: bytes, *, is_cors: bool) -> str | None:
-    """The event whose places are asked for, when this is one whole request for that and nothing out of the ordinary.
-
-    Whatever else it may be, and whatever a parser could understand in another way, is left to the parser.
-    """
-    asked = PLAIN_ASK.match(data)
-    if asked is None:
-        return None
-    lines = asked[2].lower()
-    if any(word in lines for word in LEFT_TO_PARSER) or (is_cors and b"origin" in lines):
-        return None
-    length = 0
-    if count := lines.count(b"content-length"):
-        said = LENGTH.search(lines)
-        if said is None or count > 1:
-            return None
-        length = int(said[1])
-    return asked[1].decode() if length == len(data) - asked.end() else None
 
 
 def _limited(body: bytes, rule: Rule) -> bytes:

@@ -19,7 +19,7 @@ from voelgoed.http.wire import House
 from voelgoed.lifeline import Lifeline, stop_signals
 from voelgoed.loop import Loop
 from voelgoed.telemetry import metrics
-from voelgoed.wiring import Services, open_services, spare_the_collector
+from voelgoed.wiring import Services, collecting, open_services, spare_the_collector
 
 log = structlog.get_logger(__name__)
 
@@ -82,6 +82,7 @@ def loops(services: Services) -> Sequence[Loop]:
         Loop(name="session_flush", tick=flush_sessions, pace_s=MINUTE_S),
         Loop(name="refusal_flush", tick=services.failures.flush, pace_s=REFUSALS_S),
         Loop(name="metrics_settle", tick=settle_metrics, pace_s=METRICS_S),
+        Loop(name="collect_old", tick=collecting(services.lanes.is_any_waiting), pace_s=MINUTE_S),
     ]
 
 

@@ -15,7 +15,7 @@ from voelgoed.jobs.runner import Runner
 from voelgoed.journal import partitions
 from voelgoed.lifeline import Lifeline, stop_signals
 from voelgoed.loop import Loop
-from voelgoed.wiring import Services, open_services, spare_the_collector
+from voelgoed.wiring import Services, collecting, open_services, spare_the_collector
 
 log = structlog.get_logger(__name__)
 
@@ -45,6 +45,7 @@ def loops(services: Services) -> Sequence[Loop]:
         Loop(name="journal_partitions", tick=lambda: partitions.keep_ahead(services.db), pace_s=6 * HOUR_S),
         Loop(name="reap_holds", tick=lambda: reap(services), pace_s=REAP_S),
         Loop(name="follow_reactions", tick=reactor.tick, pace_s=1.0),
+        Loop(name="collect_old", tick=collecting(lambda: False), pace_s=MINUTE_S),
     ]
 
 

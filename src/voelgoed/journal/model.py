@@ -5,6 +5,7 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import lru_cache
 from uuid import UUID
 
 import msgspec
@@ -12,6 +13,8 @@ import msgspec
 from voelgoed.ids import OrganizationId
 
 USER_AGENT_CHARS_MAX = 400
+ADDRESS_CHARS_MAX = 100  # the longest address has 45; what comes behind it, and is no part of it, is not kept
+ADDRESSES_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,14 +26,19 @@ class Origin:
     user_agent: str | None = None
 
     def __post_init__(self) -> None:
-        assert self.ip is None or str(ipaddress.ip_address(self.ip)) == self.ip
+        assert self.ip is None or _plain_address(self.ip) == self.ip
         assert self.user_agent is None or len(self.user_agent) <= USER_AGENT_CHARS_MAX
 
     @classmethod
     def seen(cls, *, session_id: UUID | None, peer: str | None, user_agent: str | None) -> "Origin":
         """An origin from what a stranger sent: what is no address is left out, what cannot be printed is cut."""
-        printable = "".join(filter(str.isprintable, user_agent or ""))[:USER_AGENT_CHARS_MAX]
-        return cls(session_id=session_id, ip=_plain_address(peer), user_agent=printable or None)
+        told = user_agent or ""
+        printable = told if told.isprintable() else "".join(filter(str.isprintable, told))
+        return cls(
+            session_id=session_id,
+            ip=_plain_address((peer or "")[:ADDRESS_CHARS_MAX]),
+            user_agent=printable[:USER_AGENT_CHARS_MAX] or None,
+        )
 
     def id_on(self, organization_id: OrganizationId, day: date) -> UUID:
         """The id under which this origin is kept: the same for the same origin and day, so it is written once.
@@ -126,10 +134,11 @@ def uuid8(digest: bytes) -> UUID:
     return UUID(int=number & ~(0x3 << 62) | 0x2 << 62)
 
 
-def _plain_address(peer: str | None) -> str | None:
+@lru_cache(ADDRESSES_KEPT)
+def _plain_address(peer: str) -> str | None:
     """An address in its one spelling: no zone of an interface, and IPv4 as itself where a socket wrapped it in IPv6."""
     try:
-        address = ipaddress.ip_address((peer or "").partition("%")[0])
+        address = ipaddress.ip_address(peer.partition("%")[0])
     except ValueError:
         return None
     return str(getattr(address, "ipv4_mapped", None) or address)
