@@ -24,6 +24,7 @@ WEB = ROOT / "web"
 BUNDLE = ROOT / "src" / "voelgoed" / "http" / "dist" / "index.html"
 REQUIREMENTS = ROOT / "requirements"
 OLDEST_PYTHON = (3, 11)
+CHOSEN = "VOELGOED_THIS_PYTHON"
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 OLDEST_NODE = (22, 12)
 WHOLE_CHROMIUM = Path(shutil.which("chromium") or "/usr/bin/chromium")
@@ -38,7 +39,8 @@ def main() -> None:
         sys.exit(__doc__)
     if sys.version_info < OLDEST_PYTHON:
         sys.exit(f"Python {'.'.join(map(str, OLDEST_PYTHON))} or newer is needed; this is {sys.version.split()[0]}.")
-    if not is_built_for_speed() and (quicker := quicker_python()):
+    if CHOSEN not in os.environ and not is_built_for_speed() and (quicker := quicker_python()):
+        os.environ[CHOSEN] = "1"  # once is enough, whatever that one is
         os.execv(quicker, [quicker, *sys.argv])  # noqa: S606 - this very program, run by another Python
     is_dev = level == "dev"
     step("environment", [REQUIREMENTS / "build.txt"], make_environment, made=VENV / "bin" / "python")
@@ -79,10 +81,11 @@ def is_built_for_speed() -> bool:
 
 
 def quicker_python() -> str | None:
-    """The system's own Python, where it is new enough and can make environments, unless somebody chose this one."""
-    if "VOELGOED_THIS_PYTHON" in os.environ or not SYSTEM_PYTHON.exists():
+    """The system's own Python, where it is of the same version, and can make environments."""
+    if not SYSTEM_PYTHON.exists():
         return None
-    can = f"import ensurepip, sys, venv; sys.exit(sys.version_info < {OLDEST_PYTHON})"
+    is_own = f"sys.base_prefix == {SYSTEM_PYTHON.parents[1].as_posix()!r}"
+    can = f"import ensurepip, sys, venv; sys.exit(not ({is_own} and sys.version_info[:2] == {sys.version_info[:2]}))"
     done = subprocess.run([SYSTEM_PYTHON, "-c", can], capture_output=True, check=False)
     return None if done.returncode else str(SYSTEM_PYTHON)
 

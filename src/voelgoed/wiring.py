@@ -206,7 +206,7 @@ def spare_the_collector() -> None:
 
 
 def collecting(is_busy: Callable[[], bool]) -> Callable[[], Awaitable[None]]:
-    """How to look for circles among the old every so often: when nobody has to wait for it, or it has been long."""
+    """How to look for circles among the old every so often: when it is quiet, or when it has not been for long."""
     looked_at = time.monotonic()
 
     async def tick() -> None:

@@ -401,12 +401,41 @@ async def test_an_event_that_sold_long_ago_is_no_company(sale: Sale, services: S
 
 async def test_how_long_asks_wait_is_known_when_they_are_taken(sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
     """By that whoever comes next is refused or not: a slow machine is crowded by fewer than a quick one."""
+    assert await slow_when_taken(sale, monkeypatch, sale.ask(0), [sale.ask(1), sale.ask(2)]) == [{str(sale.event_id)}]
+    assert outcomes(await gathered(sale.start(sale.ask(3)))) == [Outcome.CREATED]
+    assert sale.lanes._slow == {}
+
+
+async def test_who_waits_for_themselves_is_no_sign_of_a_crowd(sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One person's asks go one after the other, and so do those for one seat: others need not be refused for that."""
+    anna = new_id()
+    one_by_one = [sale.ask(number, user_id=anna) for number in (1, 2, 3)] + [sale.ask(0)]
+    assert await slow_when_taken(sale, monkeypatch, sale.ask(0, user_id=anna), one_by_one) == [set(), set(), set()]
+
+
+async def test_a_stranger_cannot_have_an_event_called_slow(
+    sale: Sale, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody may ask for any id; only asks that the event's own organization can answer say how long it takes."""
+    others = await make_organization(db)
+    asks = [an_ask(others.id, sale.event_id, [sale.seat(number)]) for number in range(3)]
+    assert await slow_when_taken(sale, monkeypatch, asks[0], asks[1:], outcome=None) == [set()]
+    sale.lanes._slow[str(sale.event_id)] = sale.place.id
+    await gathered(sale.start(an_ask(others.id, sale.event_id, [sale.seat(4)])))
+    assert sale.lanes._slow, "and quick asks of theirs do not say that it is quick"
+
+
+async def slow_when_taken(
+    sale: Sale, monkeypatch: pytest.MonkeyPatch, first: Ask, then: Sequence[Ask], outcome: object = Outcome.CREATED
+) -> list[set[str]]:
+    """Which events are called slow as each batch is taken of what has waited for long behind the first."""
+    await sale.lanes._availability.load(sale.place.id, sale.event_id)
     sale.door.gate.clear()
-    first = sale.start(sale.ask(0))
+    begun = sale.start(first)
     await until(lambda: len(sale.door.under_way) == 1)
-    second = sale.start(sale.ask(1), sale.ask(2))
+    begun += sale.start(*then)
     (lane,) = sale.lanes._lanes.values()
-    await until(lambda: len(lane.queue) == 2)
+    await until(lambda: len(lane.queue) == len(then))
     for one in lane.queue:
         one.since -= 2 * module.CROWDED_S
     slow, reserve = list[set[str]](), sale.lanes._reserve
@@ -415,11 +444,12 @@ async def test_how_long_asks_wait_is_known_when_they_are_taken(sale: Sale, monke
         slow.append(set(sale.lanes._slow))
         return await reserve(asks)
 
-    monkeypatch.setattr(sale.lanes, "_reserve", watched)
-    sale.door.gate.set()
-    assert outcomes(await gathered(first + second)) == [Outcome.CREATED] * 3
-    assert outcomes(await gathered(sale.start(sale.ask(3)))) == [Outcome.CREATED]
-    assert slow == [{str(sale.ask(4).event_id)}, set()]
+    with monkeypatch.context() as patch:
+        patch.setattr(sale.lanes, "_reserve", watched)
+        sale.door.gate.set()
+        found = outcomes(await gathered(begun))
+    assert outcome is None or found[0] is outcome
+    return slow
 
 
 @pytest.mark.alone

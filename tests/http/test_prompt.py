@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,8 +12,10 @@ import pytest
 from tests.make.accounts import Person, make_person
 from tests.make.holds import Sale
 from tests.make.web import Site
+from voelgoed.accounts import store as accounts
 from voelgoed.accounts.model import Organization
 from voelgoed.db import Database
+from voelgoed.errors import Busy
 from voelgoed.holds.booking import Held
 from voelgoed.holds.model import Ask, Verdict
 from voelgoed.http import edge
@@ -179,6 +182,71 @@ async def test_whoever_hangs_up_leaves_nothing_open(
     async with asyncio.timeout(20):
         while services.lanes._waiting:
             await asyncio.sleep(0.01)
+
+
+class Reading:
+    """Sessions that are read when they are let."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.let, self.begun = asyncio.Event(), asyncio.Event()
+        self.failure: Exception | None = None
+        self.batches: list[int] = []
+        real = accounts.find_sessions
+
+        async def find_sessions(conn: Any, digests: Sequence[bytes]) -> object:
+            self.batches.append(len(digests))
+            self.begun.set()
+            await asyncio.wait_for(self.let.wait(), 20)
+            if self.failure:
+                raise self.failure
+            return await real(conn, digests)
+
+        monkeypatch.setattr(accounts, "find_sessions", find_sessions)
+
+
+async def test_who_leaves_while_it_is_read_who_they_are_holds_nothing(
+    site: Site, services: Services, db: Database, place: Organization, sale: Sale, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes with the same session on another line, and stays, is answered by the same reading."""
+    anna = await make_person(db, place)
+    reading = Reading(monkeypatch)
+    async with talking(site) as leaving, talking(site) as staying:
+        leaving.writer.write(asking(sale, anna, SEATS[0]))
+        await asyncio.wait_for(reading.begun.wait(), 20)
+        staying.writer.write(asking(sale, anna, SEATS[1]))
+        leaving.writer.transport.abort()
+        for _ in range(3):  # the house has noticed by then
+            assert (await site.client.get("/healthz")).status_code == 200
+        reading.let.set()
+        assert (await staying.answer())[0] == 201
+    assert reading.batches == [1]
+    assert [row["seat_id"] for row in await sale.rows()] == [sale.seat(SEATS[1])]
+    assert services.lanes._waiting == 0
+
+
+@pytest.mark.parametrize(("failure", "status"), [(Busy(), 503), (ZeroDivisionError(), 500)])
+async def test_a_session_that_cannot_be_read_is_said_so(
+    site: Site,
+    db: Database,
+    place: Organization,
+    sale: Sale,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    failure: Exception,
+    status: int,
+) -> None:
+    """To all who wait for it; the line goes on, and the next ask is answered."""
+    anna = await make_person(db, place)
+    async with talking(site) as talk:
+        with monkeypatch.context() as patch:
+            reading = Reading(patch)
+            reading.failure = failure
+            reading.let.set()
+            talk.writer.write(asking(sale, anna, SEATS[0]))
+            assert (await talk.answer())[0] == status
+        assert await sale.rows() == []
+        talk.writer.write(asking(sale, anna, SEATS[0]))
+        assert (await talk.answer())[0] == 201
 
 
 async def test_a_refusal_is_logged_with_who_was_refused(

@@ -23,7 +23,8 @@ from starlette.routing import Route
 
 from tests.make.processes import free_port
 from voelgoed.http import exchange, wire
-from voelgoed.http.exchange import ClientGone, Exchange, Handler
+from voelgoed.http.bouncer import asked_plainly
+from voelgoed.http.exchange import ClientGone, Exchange, Handler, TurnAway
 from voelgoed.http.wire import House, Line
 
 P = ParamSpec("P")
@@ -122,11 +123,11 @@ class Place:
 
 
 @contextlib.asynccontextmanager
-async def listening(handler: Handler) -> AsyncIterator[Place]:
+async def listening(handler: Handler, turn_away: TurnAway = lambda _: None) -> AsyncIterator[Place]:
     """A house of its own; when it is closed no task is left, and nothing went wrong out of sight."""
     loop, before, wrong = asyncio.get_running_loop(), asyncio.all_tasks(), list[dict[str, Any]]()
     loop.set_exception_handler(lambda _, context: wrong.append(context))
-    house = House(handler)
+    house = House(handler, turn_away)
     place = Place(house, free_port())
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -1381,9 +1382,89 @@ async def test_whoever_waits_at_the_door_is_not_read_without_end(monkeypatch: py
                 assert (await caller.answer()).status == 200
 
 
+# Turned away unread
+
+HOLDS = b"POST /api/events/01a1e410-8e03-702a-a0e3-07bb77ffb432/holds"
+PLAIN, PLAIN_ECHO = HOLDS + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", HOLDS + b"? {}"
+TURNED_AWAY = b"content-length: 11\r\n\r\nturned away"
+
+
+def turn_away(data: bytes) -> bytes | None:
+    """As if there were a crowd."""
+    return TURNED_AWAY if asked_plainly(data, is_cors=False) else None
+
+
+@on_uvloop
+async def test_who_is_turned_away_may_ask_again_on_the_same_line() -> None:
+    """Nobody handles it, and what is not turned away is handled."""
+    async with listening(echo, turn_away) as place:
+        caller = await place.call()
+        for _ in range(3):
+            caller.say(PLAIN)
+            refused = await caller.answer()
+            assert (refused.status, refused.body) == (503, b"turned away")
+            caller.say(GET)
+            assert (await caller.answer()).status == 200
+
+
+@on_uvloop
+async def test_in_the_middle_of_a_request_nobody_is_turned_away() -> None:
+    """What looks like a request there is a part of another one: to leave it out would put two people's into one."""
+    async with listening(echo, turn_away) as place:
+        caller = await place.call()
+        for begun in (b"G", b"GET /b HTTP/1.1\r\nX: ", b"POST /b HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(PLAIN)):
+            caller.say(GET + begun)
+            assert (await caller.answer()).status == 200
+            assert place.line._is_amid
+            caller.say(PLAIN)
+            if begun == b"G":
+                assert (await caller.answer()).status == 400  # GPOST is no method
+                assert await caller.is_over()
+                caller = await place.call()
+                await until(lambda: len(place.house.lines) == 1)
+            else:
+                answer = await caller.answer()
+                assert (answer.status, answer.body.partition(b"?")[0]) == (200, begun.partition(b" HTTP")[0])
+
+
+@on_uvloop
+async def test_behind_a_request_that_is_answered_nobody_is_turned_away() -> None:
+    """Answers come in the order of their questions."""
+    counter = Counter(gate=asyncio.Event())
+    assert counter.gate is not None
+    async with listening(counter, turn_away) as place:
+        caller = await place.call()
+        caller.say(GET)
+        await until(lambda: counter.seen)
+        caller.say(PLAIN)
+        await until(lambda: place.line._waiting)
+        counter.gate.set()
+        assert [(await caller.answer()).status for _ in range(2)] == [200, 200]
+        assert len(counter.seen) == 2
+
+
+def test_a_turn_turns_only_so_many_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others wait for the next one, and are turned away then, though there is no time to read them."""
+
+    async def main() -> None:
+        async with listening(nobody, turn_away) as place:
+            callers = [await place.call() for _ in range(20)]
+            await until(lambda: len(place.house.lines) == len(callers))
+            for caller in callers:
+                caller.say(PLAIN)
+            for caller in callers:
+                assert (await caller.answer()).status == 503
+
+    monkeypatch.setattr(wire, "TURNED_AWAY_MAX", 3)
+    monkeypatch.setattr(House, "has_time", lambda house: house._be_in_turn() and False)
+    with asyncio.Runner(loop_factory=LOOP) as runner:
+        runner.run(main())
+
+
 # However it is cut
 
 SERIES = [
+    (PLAIN, PLAIN_ECHO),
     (b"GET /a?b=%20c HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n", b"GET /a?b=%20c "),
     (b"POST /p HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", b"POST /p? hello"),
     (b"\r\nPOST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nT: v\r\n\r\n", b"POST /c? abc"),
@@ -1399,22 +1480,28 @@ SERIES = [
     cuts=st.sets(st.integers(min_value=1, max_value=500), max_size=25),
     is_bad=st.booleans(),
     turn_s=st.sampled_from([0.0, wire.TURN_S]),
+    is_crowded=st.booleans(),
 )
 def test_however_requests_are_cut_the_answers_are_the_same(
-    chosen: list[tuple[bytes, bytes]], cuts: set[int], *, is_bad: bool, turn_s: float
+    chosen: list[tuple[bytes, bytes]], cuts: set[int], *, is_bad: bool, turn_s: float, is_crowded: bool
 ) -> None:
-    """The network may cut a series of requests wherever it likes, turns may be short; the last one is good or bad."""
+    """The network may cut a series of requests wherever it likes, turns may be short; the last one is good or bad.
+
+    In a crowd some are turned away instead, by how they were cut; the others are answered as ever.
+    """
     series = b"".join(asked for asked, _ in chosen) + (b"nonsense\r\n\r\n" if is_bad else b"")
     bounds = [0, *sorted(cut for cut in cuts if cut < len(series)), len(series)]
 
     async def main() -> list[bytes]:
-        async with listening(echo) as place:
+        async with listening(echo, turn_away if is_crowded else lambda _: None) as place:
             caller = await place.call()
             caller.writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for begin, end in itertools.pairwise(bounds):
                 caller.say(series[begin:end])
                 await asyncio.sleep(0)
             said = [(await caller.answer()).body for _ in chosen]
+            if is_crowded:
+                said = [PLAIN_ECHO if body == b"turned away" else body for body in said]
             if is_bad:
                 assert (await caller.answer()).status == 400
                 assert await caller.is_over()

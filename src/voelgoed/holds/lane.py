@@ -44,6 +44,7 @@ COMPANY_S: Final = 1.0
 ASKS_PER_LANE_MAX: Final = 2_000
 ASKS_MAX: Final = 10_000
 CROWD: Final = 2_000
+SELLING_S: Final = 10.0
 CROWDED_S: Final = 0.5
 """Who comes when so many wait, or to an event whose asks wait so long, is refused before anything is done for them.
 Half a second's work, however fast the machine is: behind more of it asks would be late before they are taken.
@@ -81,12 +82,15 @@ Said = list[Verdict] | Exception
 class _Waiting:
     """An ask on its way. Whoever asked is told once."""
 
-    __slots__ = ("ask", "claims", "is_by_number", "is_done", "is_taken", "rounds", "seat", "since", "tell")
+    __slots__ = (
+        "ask", "claims", "is_by_number", "is_done", "is_held_up", "is_taken", "rounds", "seat", "since", "tell",
+    )  # fmt: skip
 
     def __init__(self, ask: Ask, tell: Callable[["_Waiting", Said], None], since: float) -> None:
         self.ask, self.tell, self.since = ask, tell, since
         self.rounds = 0
         self.is_taken = self.is_done = False
+        self.is_held_up = False  # by another ask for the same, or of the same person: no sign of a slow machine
         items = ask.items
         self.seat = items[0].seat_id if len(items) == 1 else None
         """The one seat it asks for, if it is one."""
@@ -147,7 +151,11 @@ class _Lane:
                 late.append(one)
                 continue
             asked = one.ask.items
-            if not self.may_go(one) or (batch and one.is_by_number != batch[0].is_by_number):
+            if not self.may_go(one):
+                one.is_held_up = True
+                left.append(one)
+                continue
+            if batch and one.is_by_number != batch[0].is_by_number:
                 left.append(one)
                 continue
             if batch and items + len(asked) > items_most:
@@ -187,7 +195,7 @@ class Lanes:
         self._late: asyncio.TimerHandle | None = None
         self._aside = 0
         self._read_now = 0
-        self._slow: set[str] = set()  # events whose last batch had waited for too long
+        self._slow: dict[str, OrganizationId] = {}  # events whose last batch had waited for too long
         self._asked_last: Name | None = None
         self._asked_at = self._company_at = float("-inf")
         self._context = contextvars.copy_context()  # not that of whoever happens to wake it: a batch is everybody's
@@ -254,14 +262,15 @@ class Lanes:
         self._asked_at = one.since
         self._waiting += 1
         lane.queue.append(one)
-        if lane.may_go(one):  # otherwise its turn comes when the batch ends that is in its way
+        one.is_held_up = not lane.may_go(one)
+        if not one.is_held_up:  # otherwise its turn comes when the batch ends that is in its way
             self._ready(name, lane)
         self._watch(loop, one)
         return one
 
-    def is_any_waiting(self) -> bool:
-        """Whether anybody waits for a place."""
-        return self._waiting > 0
+    def is_selling(self) -> bool:
+        """Whether anybody has asked for a place of late."""
+        return time.monotonic() - self._asked_at < SELLING_S
 
     def is_any_crowded(self) -> bool:
         """Whether there may be a crowd at some event."""
@@ -354,15 +363,23 @@ class Lanes:
             if not batch:
                 self._drop(name, lane)
                 continue
-            first = next((one for one in batch if not one.rounds), None)  # who stood aside waited for something else
-            if first is not None:
-                (self._slow.add if now - first.since > CROWDED_S else self._slow.discard)(str(name[1]))
+            self._mark(name, next((now - one.since for one in batch if not one.rounds and not one.is_held_up), 0.0))
             self._free -= 1
             lane.under_way += 1
             task = asyncio.create_task(self._run(name, lane, batch))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
             self._line_up(name, lane)
+
+    def _mark(self, name: Name, waited_s: float) -> None:
+        """Remember whether asks for an event wait too long: of its own organization's, others only know its id."""
+        organization_id, event_id = name
+        if waited_s > CROWDED_S:
+            found = self._availability.peek(event_id)
+            if found is not None and found.organization_id == organization_id:
+                self._slow[str(event_id)] = organization_id
+        elif self._slow and self._slow.get(str(event_id)) == organization_id:
+            del self._slow[str(event_id)]
 
     def _line_up(self, name: Name, lane: _Lane) -> None:
         """Put a lane into the ring if it can go."""
@@ -388,7 +405,7 @@ class Lanes:
         """A lane with nothing in it knows nothing: forget it."""
         if not lane.queue and not lane.under_way and self._lanes.get(name) is lane:
             del self._lanes[name]
-            self._slow.discard(str(name[1]))
+            self._mark(name, 0.0)
 
     async def _run(self, name: Name, lane: _Lane, batch: list[_Waiting]) -> None:
         verdicts: list[list[Verdict]] = []

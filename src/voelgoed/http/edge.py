@@ -22,12 +22,12 @@ from voelgoed.accounts.permissions import Action, require
 from voelgoed.accounts.sessions import Reading
 from voelgoed.errors import Busy, DomainError
 from voelgoed.http import problems
+from voelgoed.http.bouncer import Bouncer
 from voelgoed.http.context import SCOPE_KEY, Context
-from voelgoed.http.door import RESERVING, UNMATCHED, Door
 from voelgoed.http.exchange import ClientGone, Exchange, Pairs
 from voelgoed.http.guard import Match, RouteTable, Rule
 from voelgoed.http.problems import SAFE_METHODS, BodyTooLarge, BodyTooSlow, CsrfFailed, Problem
-from voelgoed.ids import new_id
+from voelgoed.ids import new_id, read_id
 from voelgoed.telemetry import log as logs, metrics
 from voelgoed.wiring import Services
 
@@ -37,6 +37,7 @@ BODY_WAIT_S = 10.0
 GAUGE_EVERY_S = 0.1
 USER_AGENT_CHARS_MAX = 400
 WHOLE_KEPT = 1_000
+RESERVING = ("/reserve", "/holds")
 EVENT_STREAM = (b"content-type", b"text/event-stream")
 EXPOSED_HEADERS = b"etag, retry-after, x-request-id"
 ALLOWED_HEADERS = b"authorization, content-type, idempotency-key, if-match, if-none-match, x-csrf-token, x-session"
@@ -93,7 +94,7 @@ class Edge:
         self.in_flight_count = 0
         self._gauge_at = 0.0
         refusal = _refusal_of_crowd(self._always, ((b"vary", b"origin"),) if self._origins else ())
-        self.turn_away = Door(services.lanes, refusal, is_cors=bool(self._origins)).turn_away
+        self.turn_away = Bouncer(services.lanes, refusal, is_cors=bool(self._origins)).turn_away
 
     def stop_reading(self) -> None:
         """Give up requests whose body has not come yet: nobody waits for them at the end."""
@@ -123,9 +124,15 @@ class Edge:
 
     def _is_turned_away(self, exchange: Exchange) -> bool:
         """Whether somebody asks for places of an event at which too many do."""
+        if not self._services.lanes.is_any_crowded():
+            return False
         if exchange.method != "POST" or not exchange.path.endswith(RESERVING):
             return False
-        return self._services.lanes.is_crowded(exchange.path.removeprefix("/api/events/").partition("/")[0])
+        try:  # whichever way it is spelled
+            event_id = str(read_id(exchange.path.removeprefix("/api/events/").partition("/")[0]))
+        except ValueError:
+            return False
+        return self._services.lanes.is_crowded(event_id)
 
     def _begin(self, exchange: Exchange, found: Match, answer: "Answer") -> bool:
         """Begin with what needs no task, and ends in `_finish` whatever becomes of it; whether that can be."""
@@ -134,7 +141,11 @@ class Edge:
         token, is_cookie = _credential(exchange.headers, self._cookie)
         self._count_in_flight(1)
         answer.template = found.route.template
-        seen = self._services.sessions.seek(token) if token else None
+        try:
+            seen = self._services.sessions.seek(token) if token else None
+        except Exception as failed:  # noqa: BLE001 - told, whatever it is
+            asyncio.get_running_loop().call_soon(self._finish, answer, failed)
+            return True
         if isinstance(seen, asyncio.Future):
             seen.add_done_callback(partial(self._when_read, exchange, found, answer, token, is_cookie=is_cookie))
         else:
@@ -148,8 +159,8 @@ class Edge:
         failed = Busy() if read.cancelled() else read.exception()
         if not exchange.is_open:
             self._finish(answer, ClientGone())
-        elif isinstance(failed, Exception):
-            self._finish(answer, failed)
+        elif failed is not None:
+            self._finish(answer, failed if isinstance(failed, Exception) else Busy())
         else:
             actor = self._services.sessions.used(read.result()) or ANONYMOUS
             self._go_on(exchange, found, answer, actor, token, is_cookie=is_cookie)
@@ -336,7 +347,7 @@ class Answer:
         self._exchange, self._always, self._cors = exchange, always, cors
         self.request_id: UUID = new_id()
         self.method = exchange.method
-        self.template = UNMATCHED
+        self.template = metrics.UNMATCHED
         self.actor = ANONYMOUS
         self._is_api = exchange.path.startswith("/api")
         self._status: int | None = None

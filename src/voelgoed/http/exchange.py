@@ -23,8 +23,8 @@ ASGI: Final = {"version": "3.0", "spec_version": "2.3"}  # from 2.4 on, who stre
 Handler = Callable[["Exchange"], Coroutine[Any, Any, None] | None]
 """Says what is left to do for an answer. Or nothing: then it answers by itself, but not before it has returned."""
 TurnAway = Callable[[bytes], bytes | None]
-"""Looks at what has come on a line on which nothing else is asked, before it is parsed: what is said of it behind the
-status 503 and the date, or nothing when it is to be read."""
+"""Looks at what has come where nothing else is asked, before it is parsed: what is said of it behind the status 503 and
+the date, or nothing when it is to be read."""
 Pairs = Sequence[tuple[bytes, bytes]]
 
 

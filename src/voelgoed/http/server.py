@@ -82,7 +82,7 @@ def loops(services: Services) -> Sequence[Loop]:
         Loop(name="session_flush", tick=flush_sessions, pace_s=MINUTE_S),
         Loop(name="refusal_flush", tick=services.failures.flush, pace_s=REFUSALS_S),
         Loop(name="metrics_settle", tick=settle_metrics, pace_s=METRICS_S),
-        Loop(name="collect_old", tick=collecting(services.lanes.is_any_waiting), pace_s=MINUTE_S),
+        Loop(name="collect_old", tick=collecting(services.lanes.is_selling), pace_s=MINUTE_S),
     ]
 
 

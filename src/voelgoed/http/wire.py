@@ -34,6 +34,7 @@ STALLED_S: Final = 60.0  # who does not read what they asked for
 SWEEP_S: Final = 1.0
 LINES_MAX: Final = 16_000
 TURN_S: Final = 0.004  # for requests; answers that are ready and everything else come in between
+TURNED_AWAY_MAX: Final = 400  # in a turn, some 10 ms; the others wait for the next one
 BAD_BODY: Final = (
     b'{"error":"invalid_request","message":"The request is not valid.","details":{},"effect":"none","request_id":null}'
 )
@@ -53,6 +54,7 @@ class Line(asyncio.Protocol):
         "_exchange",
         "_fed",
         "_head_bytes",
+        "_is_amid",
         "_is_at_door",
         "_is_deaf",
         "_is_held_back",
@@ -88,6 +90,7 @@ class Line(asyncio.Protocol):
         self._waiting: deque[Exchange] = deque()
         self._task: asyncio.Task[None] | None = None
         self._is_held_back = False
+        self._is_amid = False  # the parser has seen the beginning of a request and not its end
         self._is_at_door = False  # waits for a turn of the loop that has time for it
         self._is_deaf = False  # what still comes is thrown away
         self._is_leaving = False
@@ -123,9 +126,8 @@ class Line(asyncio.Protocol):
         elif self._rest or len(data) > PIECE_BYTES:
             self._rest += data
             self._read_rest()
-        elif self._is_between() and (refusal := self.house.turn_away(data)) is not None:
-            self.since = self.house.now
-            self.write(STATUS_LINES[503] + self.house.date + refusal)
+        elif self._is_turned_away(data):
+            pass
         elif self.house.has_time():  # never while others wait at the door: the turn is over then
             self._parse(data)
         else:
@@ -163,9 +165,16 @@ class Line(asyncio.Protocol):
         if not self._is_deaf:
             self._rest = rest[at:] + self._rest
 
-    def _is_between(self) -> bool:
-        """Whether a request is neither being read nor answered here, and every answer is sent."""
-        return not self._fed and self._current is None and self._exchange is None and self._may_write is None
+    def _is_turned_away(self, data: bytes) -> bool:
+        """Whether this was refused as it came. Only where nothing of a request is read or to be answered yet."""
+        if self._is_amid or self._current is not None or self._may_write is not None:
+            return False
+        refusal = self.house.turn_away(data)
+        if refusal is None:
+            return False
+        self.since = self.house.now
+        self.write(STATUS_LINES[503] + self.house.date + refusal)
+        return True
 
     def _wait_at_door(self) -> None:
         self._is_at_door = True
@@ -176,6 +185,8 @@ class Line(asyncio.Protocol):
         self._is_at_door = False
         if self._is_held_back:
             self.go_on_reading()
+        elif self._is_turned_away(self._rest):
+            self._rest = b""
         else:
             self._read_rest()
 
@@ -223,6 +234,9 @@ class Line(asyncio.Protocol):
 
     # The parser
 
+    def on_message_begin(self) -> None:
+        self._is_amid = True
+
     def on_url(self, url: bytes) -> None:
         self._target += url
         self._head_bytes += len(url)
@@ -256,6 +270,7 @@ class Line(asyncio.Protocol):
     def on_message_complete(self) -> None:
         exchange, self._exchange = self._exchange, None
         self._fed = 0
+        self._is_amid = False
         if self._pairs:  # behind a chunked body: they are not the next request's
             self._pairs, self._head_bytes = [], 0
         if exchange is None:
@@ -419,6 +434,7 @@ class House:
         self.date = b""
         self._door: deque[Line] = deque()
         self._turn_ends: float | None = None
+        self._turned_away_count = 0  # in this turn
 
     async def open(self, host: str, port: int) -> None:
         """Listen; siblings may listen on the same port."""
@@ -444,15 +460,25 @@ class House:
 
     def has_time(self) -> bool:
         """Whether this turn of the loop may begin with something more. The first to ask begins it, and always may."""
-        if self._turn_ends is None:
-            self._turn_ends = time.monotonic() + TURN_S
-            asyncio.get_running_loop().call_soon(self._begin_turn)
-            return True
-        return not self._is_late()
+        return self._be_in_turn() or not self._is_late()
+
+    def _be_in_turn(self) -> bool:
+        """Let the next turn follow this one; whether it has only begun."""
+        if self._turn_ends is not None:
+            return False
+        self._turn_ends = time.monotonic() + TURN_S
+        asyncio.get_running_loop().call_soon(self._begin_turn)
+        return True
 
     def turn_away(self, data: bytes) -> bytes | None:
-        """The refusal for a request that would cost more to read than it is worth; at the end everybody is heard."""
-        return None if self.is_closing else self._turn_away(data)
+        """The refusal for a request that is not worth being read; at the end everybody is heard."""
+        if self.is_closing or self._turned_away_count >= TURNED_AWAY_MAX:
+            return None
+        refusal = self._turn_away(data)
+        if refusal is not None:
+            self._turned_away_count += 1
+            self._be_in_turn()
+        return refusal
 
     def line_up(self, line: Line) -> None:
         """Let it wait for a turn that has time for it."""
@@ -460,6 +486,7 @@ class House:
 
     def _begin_turn(self) -> None:
         self._turn_ends = None
+        self._turned_away_count = 0
         while self._door and not self._is_late():
             self._door.popleft().come_in()
 

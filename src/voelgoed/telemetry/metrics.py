@@ -182,8 +182,12 @@ NAMES: Final = tuple(sorted(metric.name for metric in REGISTRY.collect()))
 """Every name above, without the endings Prometheus adds."""
 
 
+UNMATCHED = "(none)"
+"""The route of what matched none, or was refused before anybody looked."""
+
+
 def observe_http(*, method: str, route: str, status: int, seconds: float) -> None:
-    """Count one answer. `route` is the template (`/api/events/{id}`), or a fixed word for what matched none."""
+    """Count one answer. `route` is the template (`/api/events/{id}`), or `UNMATCHED`."""
     requests, took = _of_route(method if method in METHODS else "OTHER", route, status)
     count(requests)
     observe(took, seconds)

@@ -1,4 +1,4 @@
-"""At the door: who asks for places of an event at which too many do is turned away before anything is parsed.
+"""Who asks for places of an event at which too many do is turned away before anything is parsed.
 
 A process that is asked for three times what it can sell has a few microseconds for each whom it cannot serve. To parse
 such a request and to refuse it as any other takes as much again as the two system calls that cannot be spared.
@@ -11,18 +11,17 @@ from voelgoed.holds.lane import Lanes
 from voelgoed.ids import new_id
 from voelgoed.telemetry import metrics
 
-UNMATCHED: Final = "(none)"
-RESERVING: Final = ("/reserve", "/holds")
 PLAIN_ASK: Final = re.compile(
-    rb"POST /api/events/([0-9a-f-]{36})/(?:seats/[0-9a-f-]{36}/reserve|holds) HTTP/1\.1\r\n"
+    rb"POST /api/events/([0-9a-f-]{36})/(?:(?:seats|zones)/[0-9a-f-]{36}/reserve|holds) HTTP/1\.1\r\n"
     rb"((?:[A-Za-z-]+: [ -~]*\r\n)+)\r\n"
 )
 LENGTH_DIGITS_MAX: Final = 6
-REFUSED_UNREAD: Final = metrics.HTTP_REQUESTS.labels("POST", UNMATCHED, "503")
+REFUSED_UNREAD: Final = metrics.HTTP_REQUESTS.labels("POST", metrics.UNMATCHED, "503")
+"""Not among the durations: it took none."""
 
 
-class Door:
-    """Looks at what comes on lines on which nothing else is asked."""
+class Bouncer:
+    """Looks at what comes where nothing else is asked."""
 
     def __init__(self, lanes: Lanes, refusal: bytes, *, is_cors: bool) -> None:
         self._lanes, self._refusal, self._is_cors = lanes, refusal, is_cors

@@ -10,7 +10,10 @@ from hypothesis import example, given, strategies as st
 
 from tests.http.test_edge import OTHER_SITE, site_with
 from tests.make.web import Site
-from voelgoed.http.door import asked_plainly
+from voelgoed.holds.lane import ITEMS_PER_BATCH
+from voelgoed.http.bouncer import asked_plainly
+from voelgoed.http.edge import RESERVING
+from voelgoed.http.hot import HOT
 from voelgoed.ids import new_id
 from voelgoed.telemetry import metrics
 from voelgoed.wiring import Services
@@ -142,13 +145,30 @@ async def test_turned_away_with_the_same_words(
         assert metrics.LANE_SHED._value.get() == before + 2
     assert at_door.startswith(b"HTTP/1.1 503 ")
     assert b"\r\nretry-after: 1\r\n" in at_door
-    assert lines_of(at_door) == lines_of(inside)
+    assert but_for_number_and_time(at_door) == but_for_number_and_time(inside)
     numbers = [re.findall(rb"[0-9a-f]{8}-[0-9a-f-]{27}", answer) for answer in (at_door, inside)]
     assert numbers[0][0] == numbers[0][1]
     assert numbers[0] != numbers[1]
 
 
-def lines_of(answer: bytes) -> list[bytes]:
-    """What is said, without the number of the request and the time."""
-    same = re.sub(rb"[0-9a-f]{8}-[0-9a-f-]{27}|date: [^\r]*", b"", answer)
-    return sorted(same.split(b"\r\n"))
+def but_for_number_and_time(answer: bytes) -> bytes:
+    return re.sub(rb"[0-9a-f]{8}-[0-9a-f-]{27}|date: [^\r]*", b"", answer)
+
+
+async def test_only_where_it_is_crowded(site: Site, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event at which asks wait too long, however its id is spelled; another one keeps its pace."""
+    monkeypatch.setattr(services.lanes, "_waiting", ITEMS_PER_BATCH)
+    monkeypatch.setattr(services.lanes, "_slow", {EVENT: new_id()})
+    spelled = (EVENT, EVENT.upper(), EVENT.replace("-", ""))
+    for path in [f"/api/events/{one}/{what}" for one in spelled for what in ("holds", f"zones/{SEAT}/reserve")]:
+        assert (await said(site, request(path, "host: x"))).startswith(b"HTTP/1.1 503 ")
+    assert (await said(site, request(f"/api/events/{new_id()}/holds", "host: x"))).startswith(b"HTTP/1.1 401 ")
+
+
+def test_every_route_by_which_places_are_asked_for_is_known() -> None:
+    """A new one would be parsed for everybody who is refused."""
+    templates = [route.path for route in HOT if route.method == "POST" and route.path.endswith(RESERVING)]
+    assert len(templates) == 3
+    for template in templates:
+        path = re.sub(r"\{[a-z_]+\}", SEAT, template).replace(SEAT, EVENT, 1)
+        assert asked_plainly(request(path, "host: x"), is_cors=False) == EVENT
