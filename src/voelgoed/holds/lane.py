@@ -273,8 +273,8 @@ class Lanes:
         return time.monotonic() - self._asked_at < SELLING_S
 
     def is_any_crowded(self) -> bool:
-        """Whether there may be a crowd at some event."""
-        return self._waiting >= ITEMS_PER_BATCH
+        """Whether there is a crowd at some event."""
+        return self._waiting >= ITEMS_PER_BATCH and (bool(self._slow) or self._waiting >= CROWD)
 
     def is_crowded(self, event_id: str) -> bool:
         """Whether so many wait, or for so long at this event, that whoever comes now is better told to come again."""
