@@ -196,7 +196,7 @@ class Ground:
             await self.owner.execute("set local role voelgoed_registry")
             await self.owner.execute(LAPSED_SEATS, sale.event_id, count)
             await self.owner.execute(LAPSED_HOLDS, sale.event_id, count)
-        await self.owner.execute("analyze seat_holds")
+        await self.owner.execute("vacuum analyze seat_holds")  # as for the anchor
         began = time.perf_counter()
         done = 0
         while done < count:

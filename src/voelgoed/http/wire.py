@@ -34,7 +34,7 @@ STALLED_S: Final = 60.0  # who does not read what they asked for
 SWEEP_S: Final = 1.0
 LINES_MAX: Final = 16_000
 TURN_S: Final = 0.004  # for requests; answers that are ready and everything else come in between
-TURNED_AWAY_MAX: Final = 400  # in a turn, some 10 ms; the others wait for the next one
+TURNED_AWAY_MAX: Final = 1_000  # in a turn, some 25 ms; the others wait for the next one
 BAD_BODY: Final = (
     b'{"error":"invalid_request","message":"The request is not valid.","details":{},"effect":"none","request_id":null}'
 )
