@@ -225,5 +225,13 @@ def _is_port(text: str) -> bool:
     return text.isdecimal() and int(text) <= PORT_MAX
 
 
-INTERNAL_NAMES = frozenset({"VOELGOED_LIFELINE", "VOELGOED_DEMO_CONTROL", "VOELGOED_CHROMIUM", "VOELGOED_TEST_DIR"})
-"""Names that are not settings: the lines between parent and child, and what the tests use."""
+INTERNAL_NAMES = frozenset(
+    {
+        "VOELGOED_LIFELINE",
+        "VOELGOED_DEMO_CONTROL",
+        "VOELGOED_CHROMIUM",
+        "VOELGOED_TEST_DIR",
+        "VOELGOED_THIS_PYTHON",
+    }
+)
+"""Names that are not settings: the lines between parent and child, and what setup and the tests use."""

@@ -69,6 +69,22 @@ async def test_a_session_is_read_once_and_believed_for_a_while(
     assert len(reads) == 2
 
 
+async def test_who_comes_as_the_last_reading_ends_is_read(
+    db: Database, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the very turn in which it ends: it looks for nobody any more, so another one must begin."""
+    first, second = await make_person(db), await make_person(db)
+    monkeypatch.setattr(module, "READERS_MAX", 1)
+    reading, then = sessions.seek(first.token), list[object]()
+    assert isinstance(reading, asyncio.Future)
+    reading.add_done_callback(lambda _: then.append(sessions.seek(second.token)))
+    await asyncio.shield(reading)
+    (last,) = then
+    assert isinstance(last, asyncio.Future)
+    known = await asyncio.wait_for(asyncio.shield(last), 20)
+    assert known.actor.user_id == second.user_id
+
+
 async def test_half_an_hour_without_use_ends_it_here_too(db: Database, sessions: Sessions, clock: Clock) -> None:
     """Use keeps it alive, silence does not, though the process still remembers it."""
     person = await make_person(db)

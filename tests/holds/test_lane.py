@@ -406,6 +406,12 @@ async def test_how_long_asks_wait_is_known_when_they_are_taken(sale: Sale, monke
     assert sale.lanes._slow == {}
 
 
+async def test_how_long_asks_by_number_wait_is_known_as_well(sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wait for the batch before them, each of them: that is what a crowd is."""
+    asks = [sale.ask_places() for _ in range(3)]
+    assert await slow_when_taken(sale, monkeypatch, asks[0], asks[1:]) == [{str(sale.event_id)}]
+
+
 async def test_who_waits_for_themselves_is_no_sign_of_a_crowd(sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
     """One person's asks go one after the other, and so do those for one seat: others need not be refused for that."""
     anna = new_id()

@@ -1470,6 +1470,7 @@ SERIES = [
     (b"\r\nPOST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nT: v\r\n\r\n", b"POST /c? abc"),
     (b"POST /u HTTP/1.1\r\nUpgrade: h2c\r\nConnection: Upgrade\r\nContent-Length: 3\r\n\r\nxyz", b"POST /u? xyz"),
     (b"PUT /e HTTP/1.1\r\nContent-Length: 0\r\n\r\n", b"PUT /e? "),
+    (b"POST /n HTTP/1.1\r\nUpgrade: x\r\nConnection: upgrade\r\nContent-Length: 0 \r\n\r\n", b"POST /n? "),
     (b"GET /g HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", b"GET /g? "),
 ]
 

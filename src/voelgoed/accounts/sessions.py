@@ -189,10 +189,16 @@ class Sessions:
         elif answer is None:
             answer = self._wanted[digest] = asyncio.get_running_loop().create_future()
             if len(self._readers) < READERS_MAX:
-                reader = asyncio.create_task(self._read_wanted())
-                self._readers.add(reader)
-                reader.add_done_callback(self._readers.discard)
+                self._readers.add(asyncio.create_task(self._read_until_none_is_wanted()))
         return answer
+
+    async def _read_until_none_is_wanted(self) -> None:
+        try:
+            await self._read_wanted()
+        finally:  # at once, not when somebody is called back: who wants one in between would wait for nobody
+            task = asyncio.current_task()
+            assert task is not None
+            self._readers.discard(task)
 
     async def _read_wanted(self) -> None:
         """Read what is wanted, a batch at a time, until nothing is."""

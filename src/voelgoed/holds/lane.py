@@ -151,11 +151,8 @@ class _Lane:
                 late.append(one)
                 continue
             asked = one.ask.items
-            if not self.may_go(one):
-                one.is_held_up = True
-                left.append(one)
-                continue
-            if batch and one.is_by_number != batch[0].is_by_number:
+            if not self.may_go(one) or (batch and one.is_by_number != batch[0].is_by_number):
+                one.is_held_up = one.is_held_up or not self.claimed.isdisjoint(one.claims)
                 left.append(one)
                 continue
             if batch and items + len(asked) > items_most:
@@ -262,8 +259,8 @@ class Lanes:
         self._asked_at = one.since
         self._waiting += 1
         lane.queue.append(one)
-        one.is_held_up = not lane.may_go(one)
-        if not one.is_held_up:  # otherwise its turn comes when the batch ends that is in its way
+        one.is_held_up = not lane.claimed.isdisjoint(one.claims)
+        if lane.may_go(one):  # otherwise its turn comes when the batch ends that is in its way
             self._ready(name, lane)
         self._watch(loop, one)
         return one
@@ -363,7 +360,9 @@ class Lanes:
             if not batch:
                 self._drop(name, lane)
                 continue
-            self._mark(name, next((now - one.since for one in batch if not one.rounds and not one.is_held_up), 0.0))
+            first = next((one for one in batch if not one.rounds and not one.is_held_up), None)
+            if first is not None:
+                self._mark(name, now - first.since)
             self._free -= 1
             lane.under_way += 1
             task = asyncio.create_task(self._run(name, lane, batch))

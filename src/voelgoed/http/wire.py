@@ -358,7 +358,7 @@ class Line(asyncio.Protocol):
                 return True
             framing = next((pair for pair in asked.pairs if pair[0] in FRAMING), None)
             try:
-                if framing is not None and framing[1].strip(b"0"):
+                if framing is not None and framing[1].strip(b"0 \t"):
                     self._read_body_of(asked, *framing)
                 self._parser.feed_data(rest)
             except httptools.HttpParserUpgrade as other:
