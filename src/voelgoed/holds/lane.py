@@ -43,8 +43,9 @@ COMPANY_S: Final = 1.0
 """How long an event that was asked for counts as one that sells."""
 ASKS_PER_LANE_MAX: Final = 2_000
 ASKS_MAX: Final = 10_000
-CROWD: Final = 2_000
 SELLING_S: Final = 10.0
+"""So long after the last ask a sale is not over yet: what would keep people waiting can itself wait."""
+CROWD: Final = 2_000
 CROWDED_S: Final = 0.5
 """Who comes when so many wait, or to an event whose asks wait so long, is refused before anything is done for them.
 Half a second's work, however fast the machine is: behind more of it asks would be late before they are taken.
