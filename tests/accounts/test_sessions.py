@@ -75,7 +75,7 @@ async def test_who_comes_as_the_last_reading_ends_is_read(
     """In the very turn in which it ends: it looks for nobody any more, so another one must begin."""
     first, second = await make_person(db), await make_person(db)
     monkeypatch.setattr(module, "READERS_MAX", 1)
-    reading, then = sessions.seek(first.token), list[object]()
+    reading, then = sessions.seek(tokens.Shown(first.token)), list[object]()
     assert isinstance(reading, asyncio.Future)
     reading.add_done_callback(lambda _: then.append(sessions.seek(second.token)))
     await asyncio.shield(reading)

@@ -369,7 +369,7 @@ async def test_what_trails_a_body_is_not_the_next_request() -> None:
     seen = list[list[tuple[bytes, bytes]]]()
 
     async def pairs(exchange: Exchange) -> None:
-        seen.append(exchange.pairs)
+        seen.append(exchange.head.pairs)
         await echo(exchange)
 
     async with listening(pairs) as place:

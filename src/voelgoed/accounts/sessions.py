@@ -16,7 +16,7 @@ from cachetools import TTLCache
 
 from voelgoed.accounts import store
 from voelgoed.accounts.model import Actor, Role
-from voelgoed.accounts.tokens import API_KEY_PREFIX, SESSION_PREFIX, TOKEN_CHARS_MAX, token_hash
+from voelgoed.accounts.tokens import Shown
 from voelgoed.db import Database
 from voelgoed.errors import Busy
 from voelgoed.redis import RedisLink
@@ -90,14 +90,14 @@ class Sessions:
 
     async def find(self, token: str) -> Actor | None:
         """The actor behind a token; None when it is unknown, ended, or idle for too long."""
-        found = self.seek(token)
+        found = self.seek(Shown(token))
         return found if found is None or isinstance(found, Actor) else self.used(await asyncio.shield(found))
 
-    def seek(self, token: str) -> Actor | Reading | None:
+    def seek(self, shown: Shown) -> Actor | Reading | None:
         """The actor behind a token, or what is being read of it: then `used` knows more when that has come."""
-        if len(token) > TOKEN_CHARS_MAX or not token.startswith((SESSION_PREFIX, API_KEY_PREFIX)):
+        digest = shown.digest
+        if digest is None:
             return None
-        digest = token_hash(token)
         known = self._known.get(digest)
         if known is not None and self._is_trusted(known):
             metrics.count(FOUND_IN_MEMORY)
@@ -105,7 +105,7 @@ class Sessions:
         if digest in self._unknown:
             return None
         metrics.count(FOUND_IN_DATABASE)
-        return self._read_once(digest, is_key=token.startswith(API_KEY_PREFIX))
+        return self._read_once(digest, is_key=shown.is_key)
 
     def used(self, known: Known | None) -> Actor | None:
         """Who it is that comes with this now; None when there is nobody, or they were idle for too long."""

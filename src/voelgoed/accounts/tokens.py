@@ -30,6 +30,26 @@ def hint(token: str) -> str:
     return token[: len(API_KEY_PREFIX) + HINT_CHARS]
 
 
+class Shown:
+    """A token as somebody showed it, with what is kept of such tokens: worked out once for all who show the same."""
+
+    __slots__ = ("_csrf", "digest", "is_cookie", "is_key", "token")
+
+    def __init__(self, token: str, *, is_cookie: bool = False) -> None:
+        self.token, self.is_cookie = token, is_cookie
+        self.is_key = token.startswith(API_KEY_PREFIX)
+        is_ours = len(token) <= TOKEN_CHARS_MAX and (self.is_key or token.startswith(SESSION_PREFIX))
+        self.digest = token_hash(token) if is_ours else None
+        self._csrf: str | None = None
+
+    @property
+    def csrf(self) -> str:
+        """What a page must show beside it when it was the browser that sent it."""
+        if self._csrf is None:
+            self._csrf = csrf_token(self.token)
+        return self._csrf
+
+
 def token_hash(token: str) -> bytes:
     """What is kept. A plain hash will do: the secret has 256 random bits, there is nothing to guess."""
     return hashlib.sha256(token.encode()).digest()

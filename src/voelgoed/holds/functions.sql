@@ -420,6 +420,7 @@ $$;
 -- `held_until` is the end of the hold in the way, too, and for rate_limited when to come again.
 -- Where the asks came from is written as far as it was not before: in one call, so in one commit.
 -- Each statement costs its beginning, whatever it finds: what cannot find anything is passed over.
+-- Of quantities, addresses, sources, roles and who is staff one is enough where it is the same for all.
 create or replace function reserve_batch(
   p_organization uuid, p_event uuid, p_asks integer[], p_seats uuid[], p_zones uuid[], p_quantities integer[],
   p_users uuid[], p_holds uuid[], p_requests uuid[], p_origins uuid[], p_ips inet[], p_carts text[], p_sources text[],
@@ -449,8 +450,15 @@ declare
   seat_zones uuid[];
   wheelchairs uuid[];
   is_simple boolean;
+  items_n integer;
 begin
   perform set_config('app.organization_id', p_organization::text, true);
+  items_n := cardinality(p_asks);
+  p_quantities := case cardinality(p_quantities) when items_n then p_quantities else array_fill(p_quantities[1], array[items_n]) end;
+  p_ips := case cardinality(p_ips) when items_n then p_ips else array_fill(p_ips[1], array[items_n]) end;
+  p_sources := case cardinality(p_sources) when items_n then p_sources else array_fill(p_sources[1], array[items_n]) end;
+  p_roles := case cardinality(p_roles) when items_n then p_roles else array_fill(p_roles[1], array[items_n]) end;
+  p_are_staff := case cardinality(p_are_staff) when items_n then p_are_staff else array_fill(p_are_staff[1], array[items_n]) end;
   if cardinality(p_new_origins) > 0 then
     insert into origins (organization_id, id, session_id, ip, user_agent)
     select p_organization, o.id, o.session, o.ip, o.agent

@@ -178,16 +178,16 @@ async def reserve_batch(
         [number for number, _, _ in rows],
         [item.seat_id for _, _, item in rows],
         _unless_empty([item.zone_id for _, _, item in rows]),
-        [item.quantity for _, _, item in rows],
+        _once_if_same([item.quantity for _, _, item in rows]),
         [ask.user_id for _, ask, _ in rows],
         [item.hold_id for _, _, item in rows],
         [ask.request_id for _, ask, _ in rows],
         [whence[number] for number, _, _ in rows],
-        [ask.ip for _, ask, _ in rows],
+        _once_if_same([ask.ip for _, ask, _ in rows]),
         [ask.cart_token for _, ask, _ in rows],
-        [ask.source for _, ask, _ in rows],
-        [ask.role for _, ask, _ in rows],
-        [ask.is_staff for _, ask, _ in rows],
+        _once_if_same([ask.source for _, ask, _ in rows]),
+        _once_if_same([ask.role for _, ask, _ in rows]),
+        _once_if_same([ask.is_staff for _, ask, _ in rows]),
         _unless_empty([ask.key for _, ask, _ in rows]),
         _unless_empty([ask.fingerprint for _, ask, _ in rows]),
         list(new_origins),
@@ -457,6 +457,11 @@ def _zone(row: asyncpg.Record, seats: Counts) -> OfferedZone:
 def _unless_empty(column: list[T | None]) -> list[T | None]:
     """A column of nothing costs as much as any other, and an array that is too short means the same."""
     return column if any(value is not None for value in column) else []
+
+
+def _once_if_same(column: list[T]) -> list[T]:
+    """The driver looks at each value of an array by itself, and most columns of a batch have one value throughout."""
+    return column[:1] if column.count(column[0]) == len(column) else column
 
 
 def _json(value: object) -> str:

@@ -16,10 +16,10 @@ import msgspec
 import structlog
 from starlette.types import ASGIApp, Message, Receive
 
-from voelgoed.accounts import tokens
 from voelgoed.accounts.model import ANONYMOUS, Actor, Call
 from voelgoed.accounts.permissions import Action, require
 from voelgoed.accounts.sessions import Reading
+from voelgoed.accounts.tokens import Shown
 from voelgoed.errors import Busy, DomainError
 from voelgoed.http import problems
 from voelgoed.http.bouncer import Bouncer
@@ -138,22 +138,22 @@ class Edge:
         """Begin with what needs no task, and ends in `_finish` whatever becomes of it; whether that can be."""
         if not exchange.is_complete or b"upgrade" in exchange.headers:
             return False
-        token, is_cookie = _credential(exchange.headers, self._cookie)
+        shown = exchange.head.shown(self._cookie)
         self._count_in_flight(1)
         answer.template = found.route.template
         try:
-            seen = self._services.sessions.seek(token) if token else None
+            seen = self._services.sessions.seek(shown) if shown else None
         except Exception as failed:  # noqa: BLE001 - told, whatever it is
             asyncio.get_running_loop().call_soon(self._finish, answer, failed)
             return True
         if isinstance(seen, asyncio.Future):
-            seen.add_done_callback(partial(self._when_read, exchange, found, answer, token, is_cookie=is_cookie))
+            seen.add_done_callback(partial(self._when_read, exchange, found, answer, shown))
         else:
-            self._go_on(exchange, found, answer, seen or ANONYMOUS, token, is_cookie=is_cookie)
+            self._go_on(exchange, found, answer, seen or ANONYMOUS, shown)
         return True
 
     def _when_read(
-        self, exchange: Exchange, found: Match, answer: "Answer", token: str | None, read: Reading, *, is_cookie: bool
+        self, exchange: Exchange, found: Match, answer: "Answer", shown: Shown | None, read: Reading
     ) -> None:
         """It is known now who asks: for whoever is still there."""
         failed = Busy() if read.cancelled() else read.exception()
@@ -163,10 +163,10 @@ class Edge:
             self._finish(answer, failed if isinstance(failed, Exception) else Busy())
         else:
             actor = self._services.sessions.used(read.result()) or ANONYMOUS
-            self._go_on(exchange, found, answer, actor, token, is_cookie=is_cookie)
+            self._go_on(exchange, found, answer, actor, shown)
 
     def _go_on(
-        self, exchange: Exchange, found: Match, answer: "Answer", actor: Actor, token: str | None, *, is_cookie: bool
+        self, exchange: Exchange, found: Match, answer: "Answer", actor: Actor, shown: Shown | None
     ) -> None:
         """Let the route begin, and answer when it tells."""
 
@@ -176,9 +176,9 @@ class Edge:
         route = found.route
         answer.actor = actor
         try:
-            csrf = self._check(exchange, route.rule, actor, token, is_cookie=is_cookie)
+            csrf = self._check(exchange, route.rule, actor, shown)
             body = _limited(exchange.whole_body() or b"", route.rule)
-            context = self._context(exchange, found, answer, actor, token, csrf, body)
+            context = self._context(exchange, found, answer, actor, shown, csrf, body)
             assert route.hot is not None, "a prompt route is a hot one"
             route.hot(context, tell)
         except Exception as failed:  # noqa: BLE001 - told, whatever it is
@@ -259,22 +259,22 @@ class Edge:
     async def _admit(self, exchange: Exchange, found: Match, answer: "Answer") -> Context:
         """Who asks, may they, and is the request all there: in this order."""
         rule = found.route.rule
-        token, is_cookie = _credential(exchange.headers, self._cookie)
-        actor = (await self._services.sessions.find(token) if token else None) or ANONYMOUS
+        shown = exchange.head.shown(self._cookie)
+        actor = (await self._services.sessions.find(shown.token) if shown else None) or ANONYMOUS
         answer.actor = actor
         if actor is not ANONYMOUS:
             logs.follow(answer.request_id, actor.organization_id, actor.id)
-        csrf = self._check(exchange, rule, actor, token, is_cookie=is_cookie)
+        csrf = self._check(exchange, rule, actor, shown)
         body = b"" if answer.method in SAFE_METHODS else await self._body(exchange, rule)
-        return self._context(exchange, found, answer, actor, token, csrf, body)
+        return self._context(exchange, found, answer, actor, shown, csrf, body)
 
-    def _check(self, exchange: Exchange, rule: Rule, actor: Actor, token: str | None, *, is_cookie: bool) -> str | None:
+    def _check(self, exchange: Exchange, rule: Rule, actor: Actor, shown: Shown | None) -> str | None:
         """Whether they may, and whether it was their own page that asked: what such a page must show."""
         require(actor, rule.action)
-        csrf = tokens.csrf_token(token) if token and is_cookie and actor is not ANONYMOUS else None
+        csrf = shown.csrf if shown and shown.is_cookie and actor is not ANONYMOUS else None
         if csrf and exchange.method not in SAFE_METHODS and rule.action is not Action.SIGN_IN:
-            shown = exchange.headers.get(b"x-csrf-token", b"")
-            if not hmac.compare_digest(shown, csrf.encode()):
+            proof = exchange.headers.get(b"x-csrf-token", b"")
+            if not hmac.compare_digest(proof, csrf.encode()):
                 raise CsrfFailed
         return csrf
 
@@ -284,7 +284,7 @@ class Edge:
         found: Match,
         answer: "Answer",
         actor: Actor,
-        token: str | None,
+        shown: Shown | None,
         csrf: str | None,
         body: bytes,
     ) -> Context:
@@ -297,7 +297,7 @@ class Edge:
                 ip=_client_ip(exchange.client, headers, self._proxies),
                 user_agent=headers.get(b"user-agent", b"").decode("latin-1")[:USER_AGENT_CHARS_MAX] or None,
             ),
-            token=token,
+            token=shown.token if shown else None,
             csrf_token=csrf,
             parameters=found.parameters,
             body=body,
@@ -517,18 +517,6 @@ def _limited(body: bytes, rule: Rule) -> bytes:
 
 def _lines(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"".join(b"%b: %b\r\n" % pair for pair in pairs)
-
-
-def _credential(headers: Mapping[bytes, bytes], cookie: bytes) -> tuple[str | None, bool]:
-    """The token that was shown, and whether a browser sent it by itself. A bearer token wins over a cookie."""
-    scheme, _, value = headers.get(b"authorization", b"").partition(b" ")
-    if scheme.lower() == b"bearer" and value:
-        return value.strip().decode("latin-1"), False
-    for part in headers.get(b"cookie", b"").split(b";"):
-        name, _, value = part.strip().partition(b"=")
-        if name == cookie:
-            return value.decode("latin-1"), True
-    return None, False
 
 
 def _client_ip(peer: str | None, headers: Mapping[bytes, bytes], proxies: int) -> str | None:

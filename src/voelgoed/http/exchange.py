@@ -2,12 +2,14 @@
 
 import asyncio
 import http
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote_to_bytes
 
 import httptools
 from starlette.types import ASGIApp, Message, Scope
+
+from voelgoed.http.heads import Head
 
 if TYPE_CHECKING:
     from voelgoed.http.wire import Line
@@ -45,6 +47,7 @@ class Exchange:
         "_owed",
         "_parts",
         "_unread",
+        "head",
         "headers",
         "is_begun",
         "is_complete",
@@ -52,16 +55,13 @@ class Exchange:
         "is_offered",
         "keep_alive",
         "method",
-        "pairs",
         "path",
         "query",
         "raw_path",
         "version",
     )
 
-    def __init__(
-        self, line: "Line", method: str, target: bytes, pairs: list[tuple[bytes, bytes]], version: str
-    ) -> None:
+    def __init__(self, line: "Line", method: str, target: bytes, head: Head, version: str = "1.1") -> None:
         self._line = line
         self.method = method
         path, _, query = target.partition(b"?")
@@ -69,8 +69,8 @@ class Exchange:
             path, query = _path_of(target) if method != "CONNECT" else (b"/", b"")
         self.raw_path, self.query = path, query
         self.path = (unquote_to_bytes(path) if b"%" in path else path).decode("utf-8", "replace")
-        self.pairs = pairs
-        self.headers: dict[bytes, bytes] = dict(pairs)  # of a header sent twice the last counts, for everybody alike
+        self.head = head
+        self.headers: Mapping[bytes, bytes] = head.headers
         self.version = version
         self.keep_alive = True
         self.is_offered = self.is_complete = self.is_begun = self.is_done = False
@@ -149,6 +149,12 @@ class Exchange:
         self.keep_alive = self.keep_alive and keep_alive
         self.is_complete = True
         self._wake()
+
+    def has_come(self, body: bytes) -> None:
+        """The request is all there, and came at once."""
+        if body:
+            self._parts.append(body)
+        self.is_complete = self.is_offered = True
 
     def lost(self) -> None:
         """The line is gone."""
@@ -283,7 +289,7 @@ class Exchange:
             "raw_path": self.raw_path,
             "query_string": self.query,
             "root_path": "",
-            "headers": self.pairs,
+            "headers": list(self.head.pairs),
             "client": (self._line.peer, 0) if self._line.peer else None,
             "server": None,
             "state": {},

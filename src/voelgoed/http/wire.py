@@ -19,6 +19,7 @@ import httptools
 import structlog
 
 from voelgoed.http.exchange import STATUS_LINES, ClientGone, Exchange, Handler, TurnAway
+from voelgoed.http.heads import FRAMING, Head, Heads
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +42,6 @@ BAD_BODY: Final = (
 BAD_REQUEST: Final = (
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b"
 ) % (len(BAD_BODY), BAD_BODY)
-FRAMING: Final = frozenset({b"content-length", b"transfer-encoding"})
 NO_PARSER: Final = httptools.HttpRequestParser(None)
 """Of a line that is gone: nothing more is read there."""
 
@@ -129,10 +129,14 @@ class Line(asyncio.Protocol):
         elif self._is_turned_away(data):
             pass
         elif self.house.has_time():  # never while others wait at the door: the turn is over then
-            self._parse(data)
+            self._take(data)
         else:
             self._rest = data
             self._wait_at_door()
+
+    def _take(self, data: bytes) -> None:
+        if not self._is_read_at_sight(data):
+            self._parse(data)
 
     def _parse(self, data: bytes) -> None:
         if self._exchange is None and not self._pairs and not self._target:
@@ -152,6 +156,19 @@ class Line(asyncio.Protocol):
         elif self._exchange is not None:
             self._offer(self._exchange)  # a body is on its way; who asks is looked at meanwhile
 
+    def _is_read_at_sight(self, data: bytes) -> bool:
+        """Whether this was one plain request, and was handed on: only where nothing else is read or to be answered."""
+        if self._is_amid or self._current is not None or self._may_write is not None:
+            return False
+        plain = self.house.heads.read(data)
+        if plain is None:
+            return False
+        self.since = self.house.now
+        exchange = Exchange(self, plain.method, plain.target, plain.head)
+        exchange.has_come(plain.body)
+        self._hand_on(exchange)
+        return True
+
     def _read_rest(self) -> None:
         """Parse what was read, piece by piece, for as long as there is time, and room for what comes out of it."""
         rest, self._rest = self._rest, b""
@@ -160,7 +177,7 @@ class Line(asyncio.Protocol):
             if not self.house.has_time():
                 self._wait_at_door()
                 break
-            self._parse(rest[at : at + PIECE_BYTES])
+            self._take(rest[at : at + PIECE_BYTES])
             at += PIECE_BYTES
         if not self._is_deaf:
             self._rest = rest[at:] + self._rest
@@ -254,7 +271,7 @@ class Line(asyncio.Protocol):
             self,
             self._parser.get_method().decode("latin-1"),
             self._target,
-            self._pairs,
+            Head(self._pairs),
             self._parser.get_http_version(),
         )
         self._target, self._pairs, self._head_bytes, self._fed = b"", [], 0, 0
@@ -356,7 +373,7 @@ class Line(asyncio.Protocol):
                 asked.keep_alive = False
                 self._is_deaf = True
                 return True
-            framing = next((pair for pair in asked.pairs if pair[0] in FRAMING), None)
+            framing = next((pair for pair in asked.head.pairs if pair[0] in FRAMING), None)
             try:
                 if framing is not None and framing[1].strip(b"0 \t"):
                     self._read_body_of(asked, *framing)
@@ -421,6 +438,7 @@ class House:
 
     def __init__(self, handler: Handler, turn_away: TurnAway = lambda _: None) -> None:
         self.handler, self._turn_away = handler, turn_away
+        self.heads = Heads()
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.lines: set[Line] = set()

@@ -1,0 +1,114 @@
+"""Headers as they come: a browser says the same ones with every request, so what was made of them is kept for a while.
+
+Most requests come whole, in one read, with headers that were read before. Such a one needs no parser: where it ends is
+known from the headers, and what is left is one line. Everything else, and whatever a parser could understand in another
+way, is the parser's.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from voelgoed.accounts.tokens import Shown
+
+HEADS_MAX: Final = 2_000
+"""Of each half: one takes some 3 KB with a browser's headers, so all of them 12 MB."""
+KEPT_BYTES_MAX: Final = 2_048
+LENGTH_DIGITS_MAX: Final = 6
+REQUEST: Final = re.compile(rb"(GET|HEAD|POST|PUT|PATCH|DELETE) (/[A-Za-z0-9/_.~%?&=:,;+@-]*) HTTP/1\.1\r\n")
+LINES: Final = re.compile(rb"(?:[A-Za-z0-9-]+: [!-~](?:[ -~]*[!-~])?\r\n)*")
+LINE: Final = re.compile(rb"([A-Za-z0-9-]+): ([ -~]+)\r\n")
+METHODS: Final = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")}
+FRAMING: Final = frozenset({b"content-length", b"transfer-encoding"})
+OUT_OF_THE_ORDINARY: Final = frozenset({b"transfer-encoding", b"upgrade", b"expect"})
+"""What may change where a request ends, or what follows it."""
+
+Pairs = list[tuple[bytes, bytes]]
+
+
+class Head:
+    """The headers of a request. Whoever gets one leaves it as it is: the next request may have the same."""
+
+    __slots__ = ("_shown", "headers", "length", "pairs")
+
+    def __init__(self, pairs: Pairs, length: int = 0) -> None:
+        self.pairs, self.length = pairs, length
+        self.headers: dict[bytes, bytes] = dict(pairs)  # of a header sent twice the last counts, for everybody alike
+        self._shown: tuple[bytes, Shown | None] | None = None
+
+    def shown(self, cookie: bytes) -> Shown | None:
+        """The token that was shown, if one was; a browser shows it by the cookie of this name."""
+        if self._shown is None or self._shown[0] != cookie:
+            self._shown = cookie, self._look_for(cookie)
+        return self._shown[1]
+
+    def _look_for(self, cookie: bytes) -> Shown | None:
+        """A bearer token wins over a cookie."""
+        scheme, _, value = self.headers.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() == b"bearer" and value:
+            return Shown(value.strip().decode("latin-1"), is_cookie=False)
+        for part in self.headers.get(b"cookie", b"").split(b";"):
+            name, _, value = part.strip().partition(b"=")
+            if name == cookie:
+                return Shown(value.decode("latin-1"), is_cookie=True) if value else None
+        return None
+
+
+class Plain(NamedTuple):
+    """One whole request."""
+
+    method: str
+    target: bytes
+    head: Head
+    body: bytes
+
+
+class Heads:
+    """Those that were met of late, by their bytes. When there are too many, the older half is forgotten."""
+
+    def __init__(self) -> None:
+        self._young: dict[bytes, Head] = {}
+        self._old: dict[bytes, Head] = {}
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def read(self, data: bytes) -> Plain | None:
+        """The request that this is, if it is one whole request, with nothing behind it, and nothing unusual in it."""
+        asked = REQUEST.match(data)
+        if asked is None:
+            return None
+        start = asked.end()
+        end = data.find(b"\r\n\r\n", start - 2) + 2
+        if end < start:
+            return None
+        lines = data[start:end]
+        head = self._young.get(lines) or self._recall(lines)
+        if head is None or head.length != len(data) - end - 2:
+            return None
+        method, target = asked.groups()
+        return Plain(METHODS[method], target, head, data[end + 2 :])
+
+    def _recall(self, lines: bytes) -> Head | None:
+        """What is known of headers, or can be seen at once; it is young again then."""
+        head = self._old.pop(lines, None) or read_plainly(lines)
+        if head is not None and len(lines) <= KEPT_BYTES_MAX:
+            if len(self._young) >= HEADS_MAX:
+                self._old, self._young = self._young, {}
+            self._young[lines] = head
+        return head
+
+
+def read_plainly(lines: bytes) -> Head | None:
+    """Headers in the one spelling that browsers and programs use, of a request after which the line goes on."""
+    if LINES.fullmatch(lines) is None:
+        return None
+    pairs = [(name.lower(), value) for name, value in LINE.findall(lines)]
+    lengths = [value for name, value in pairs if name == b"content-length"]
+    for name, value in pairs:
+        if name in OUT_OF_THE_ORDINARY or (name.endswith(b"connection") and value.lower() != b"keep-alive"):
+            return None
+    if not lengths:
+        return Head(pairs)
+    if len(lengths) > 1 or not lengths[0].isdigit() or len(lengths[0]) > LENGTH_DIGITS_MAX:
+        return None
+    return Head(pairs, int(lengths[0]))
