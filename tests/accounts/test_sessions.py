@@ -77,7 +77,7 @@ async def test_who_comes_as_the_last_reading_ends_is_read(
     monkeypatch.setattr(module, "READERS_MAX", 1)
     reading, then = sessions.seek(tokens.Shown(first.token)), list[object]()
     assert isinstance(reading, asyncio.Future)
-    reading.add_done_callback(lambda _: then.append(sessions.seek(second.token)))
+    reading.add_done_callback(lambda _: then.append(sessions.seek(tokens.Shown(second.token))))
     await asyncio.shield(reading)
     (last,) = then
     assert isinstance(last, asyncio.Future)

@@ -29,8 +29,9 @@ from voelgoed.errors import Busy, LostRace, OutcomeUnknown
 from voelgoed.events.model import OPERATOR
 from voelgoed.holds import auditing, booking, lane as module, registry, store
 from voelgoed.holds.failures import Failures
-from voelgoed.holds.lane import CONNECTIONS, ITEMS_PER_BATCH, SETTINGS, Lanes, _Lane, _Waiting
+from voelgoed.holds.lane import CONNECTIONS, ITEMS_PER_BATCH, SETTINGS, Lanes
 from voelgoed.holds.model import GRANTED, Ask, Item, Outcome, Verdict
+from voelgoed.holds.waiting import Lane, Waiting
 from voelgoed.ids import OrganizationId, new_id
 from voelgoed.journal.model import Origin
 from voelgoed.wiring import Services, spare_the_collector
@@ -96,7 +97,7 @@ class Sale:
         return self.seated.event.id
 
     @property
-    def lane(self) -> _Lane:
+    def lane(self) -> Lane:
         return self.lanes._lanes[self.place.id, self.event_id]
 
     def seat(self, number: int) -> UUID:
@@ -571,6 +572,30 @@ async def test_beyond_the_measure_of_a_process_asks_are_refused_at_once(sale: Sa
     assert await sale.holds() == {}
 
 
+async def test_nobody_keeps_the_others_out_with_asks_of_their_own(sale: Sale) -> None:
+    """Beyond twenty that wait somebody is told to wait, in this process, at whichever event; nobody else is."""
+    greedy, most = new_id(), module.ASKS_PER_PERSON_MAX
+    sale.door.gate.clear()
+    tasks = sale.start(*(sale.ask(number, user_id=greedy) for number in range(most)))
+    await until(lambda: sale.lanes._waiting == most)
+    for ask in (sale.ask(100, user_id=greedy), sale.ask(101, 102, user_id=greedy), sale.ask_places(user_id=greedy)):
+        said = await sale.lanes.ask(ask)
+        assert [one.outcome for one in said] == [Outcome.RATE_LIMITED] * len(ask.items)
+        assert all(one.until is not None for one in said)
+    assert sale.lanes._waiting == most
+    staff = new_id()
+    others = sale.start(sale.ask(103), *(sale.ask(200 + n, user_id=staff, is_staff=True) for n in range(most + 1)))
+    await until(lambda: sale.lanes._waiting == most + 1 + most + 1)
+    tasks.pop().cancel()
+    await until(lambda: sale.lanes._of_person[greedy] == most - 1)
+    tasks += sale.start(sale.ask(105, user_id=greedy))
+    await until(lambda: sale.lanes._of_person[greedy] == most)
+    sale.door.gate.set()
+    assert set(outcomes(await gathered(others))) == {Outcome.CREATED}
+    assert outcomes(await gathered(tasks)).count(Outcome.CREATED) == 10  # as many as anybody may hold
+    assert sale.lanes._of_person == {}
+
+
 def refuses_at_once(lanes: Lanes, ask: Ask) -> None:
     """Refused in the first step: the loop is not gone round even once."""
     with pytest.raises(Busy):
@@ -718,11 +743,11 @@ class LaneMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.lane = _Lane()
+        self.lane = Lane()
         self.told: dict[int, object] = {}
-        self.asked: list[_Waiting] = []
-        self.under_way: list[list[_Waiting]] = []
-        self.taken: list[_Waiting] = []
+        self.asked: list[Waiting] = []
+        self.under_way: list[list[Waiting]] = []
+        self.taken: list[Waiting] = []
 
     @rule(
         seats=st.lists(st.integers(0, 5), max_size=3, unique=True),
@@ -744,7 +769,7 @@ class LaneMachine(RuleBasedStateMachine):
             items=tuple(items),
             key=key,
         )
-        self.asked.append(_Waiting(ask, lambda one, said: self.told.update({id(one): said}), 0.0))
+        self.asked.append(Waiting(ask, lambda one, said: self.told.update({id(one): said}), 0.0))
         self.lane.queue.append(self.asked[-1])
 
     @precondition(lambda self: self.lane.queue)
@@ -756,7 +781,7 @@ class LaneMachine(RuleBasedStateMachine):
     def take(self) -> None:
         live = [one for one in self.lane.queue if not one.is_done]
         busy, is_at_zones = set(self.lane.claimed), self.lane.is_at_zones
-        batch = self.lane.take(1.0, ITEMS_PER_BATCH)
+        batch = self.lane.take(-1.0, ITEMS_PER_BATCH)
         assert not any(one.is_done for one in batch)
         assert sum(len(one.ask.items) for one in batch) <= ITEMS_PER_BATCH or len(batch) == 1
         assert batch == [one for one in live if one in batch], "not in the order of arrival"
@@ -773,7 +798,7 @@ class LaneMachine(RuleBasedStateMachine):
     def take_too_late(self) -> None:
         """Whoever has waited too long is told so, and is not taken."""
         waiting = [one for one in self.lane.queue if not one.is_done]
-        assert self.lane.take(module.DEADLINE_S + 0.1, ITEMS_PER_BATCH) == []
+        assert self.lane.take(0.1, ITEMS_PER_BATCH) == []
         assert all(isinstance(self.told[id(one)], Busy) for one in waiting)
         assert not self.lane.queue
 

@@ -3,6 +3,7 @@
 import httptools
 import pytest
 from hypothesis import example, given, strategies as st
+from starlette.types import Receive, Scope, Send
 
 from tests.http.test_bouncer import request
 from tests.http.test_wire import listening, on_uvloop, until
@@ -62,7 +63,9 @@ VALUES = st.sampled_from(
      "keep-alive, close", "upgrade", "websocket", "100-continue", "a\r\ncontent-length: 2", "a\n", "a\rb", "\xe4", "\0",
      "a\tb", "", "x" * 300, "a\r\n\r\n", "a: b"]
 )  # fmt: skip
-LINES = st.lists(st.builds("{}{}{}".format, NAMES, st.sampled_from([": ", ": ", ":", " : ", ":\t"]), VALUES), max_size=4)
+LINES = st.lists(
+    st.builds("{}{}{}".format, NAMES, st.sampled_from([": ", ": ", ":", " : ", ":\t"]), VALUES), max_size=4
+)
 TARGETS = st.sampled_from(
     ["/", "/api/events/1/seatmap?a=1&b=%20", "/%41", "//x/y", "/a b", "/a#b", "/\xe4", "*", "http://x/y", "/a\tb", ""]
 )
@@ -169,7 +172,7 @@ async def test_nobody_changes_the_headers_of_the_next_request() -> None:
     """What one application does to the headers of its request is not in the next one, though it has the same."""
     seen = list[list[tuple[bytes, bytes]]]()
 
-    async def app(scope, _receive, send) -> None:  # type: ignore[no-untyped-def]
+    async def app(scope: Scope, _: Receive, send: Send) -> None:
         seen.append(list(scope["headers"]))
         scope["headers"].append((b"x-role", b"owner"))
         await send({"type": "http.response.start", "status": 204, "headers": []})

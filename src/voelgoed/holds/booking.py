@@ -22,7 +22,7 @@ from voelgoed.events.model import Teller
 from voelgoed.events.refusals import EventNotFound
 from voelgoed.holds import refusals, registry, store
 from voelgoed.holds.availability import Availability
-from voelgoed.holds.lane import Lanes, Said
+from voelgoed.holds.lane import Lanes
 from voelgoed.holds.model import GRANTED, Ask, Hold, Item, Outcome, SeatName, SeatStatus, Source, Verdict
 from voelgoed.holds.refusals import (
     EventNotAvailable,
@@ -34,6 +34,7 @@ from voelgoed.holds.refusals import (
     SeatNotFound,
     SeatsRefused,
 )
+from voelgoed.holds.waiting import Said
 from voelgoed.ids import new_id
 from voelgoed.paging import Page, after_moment, page_by_moment
 from voelgoed.telemetry import metrics

@@ -14,7 +14,7 @@ import contextvars
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -26,6 +26,7 @@ from voelgoed.holds import store
 from voelgoed.holds.availability import Availability
 from voelgoed.holds.failures import Failures
 from voelgoed.holds.model import Ask, Hold, Outcome, SeatName, Verdict
+from voelgoed.holds.waiting import Lane, Said, Waiting
 from voelgoed.ids import OrganizationId
 from voelgoed.journal import origins
 from voelgoed.telemetry import metrics
@@ -43,6 +44,9 @@ COMPANY_S: Final = 1.0
 """How long an event that was asked for counts as one that sells."""
 ASKS_PER_LANE_MAX: Final = 2_000
 ASKS_MAX: Final = 10_000
+ASKS_PER_PERSON_MAX: Final = 20
+"""Nobody may hold so much in five minutes, and they go one after the other: more would only keep others out."""
+TOO_MANY_WAIT_S: Final = 1
 SELLING_S: Final = 10.0
 """So long after the last ask a sale is not over yet: what would keep people waiting can itself wait."""
 CROWD: Final = 2_000
@@ -76,106 +80,6 @@ REFUSING_FOLLOWERS: Final = frozenset(
 
 Name = tuple[OrganizationId, UUID]
 """Of a lane: whose, and which event. Anybody may ask for any id, so the event alone is not enough."""
-Said = list[Verdict] | Exception
-"""What comes of an ask: what PostgreSQL says to each item of it, or why there is nothing to say."""
-
-
-class _Waiting:
-    """An ask on its way. Whoever asked is told once."""
-
-    __slots__ = (
-        "ask", "claims", "is_by_number", "is_done", "is_held_up", "is_taken", "rounds", "seat", "since", "tell",
-    )  # fmt: skip
-
-    def __init__(self, ask: Ask, tell: Callable[["_Waiting", Said], None], since: float) -> None:
-        self.ask, self.tell, self.since = ask, tell, since
-        self.rounds = 0
-        self.is_taken = self.is_done = False
-        self.is_held_up = False  # by another ask for the same, or of the same person: no sign of a slow machine
-        items = ask.items
-        self.seat = items[0].seat_id if len(items) == 1 else None
-        """The one seat it asks for, if it is one."""
-        self.is_by_number = self.seat is None and any(item.zone_id for item in items)
-        """Whether it asks for places of a zone, and so locks zones."""
-        self.claims: set[object] = {self.seat} if self.seat else {item.seat_id for item in items if item.seat_id}
-        """What no two asks under way may have in common: seats, somebody's key for one effect, whoever has a limit.
-
-        What somebody is refused must not count against what they ask next, and in PostgreSQL they would wait for
-        themselves with everybody who goes with them.
-        """
-        if ask.key:
-            self.claims.add((ask.user_id, ask.key))
-        if not ask.is_staff:
-            self.claims.add(ask.user_id)
-
-    def say(self, said: Said) -> None:
-        """Tell whoever asked; what fails there is theirs, and must not keep the next from being told."""
-        if self.is_done:
-            return
-        self.is_done = True
-        try:
-            self.tell(self, said)
-        except Exception:
-            log.exception("telling_failed", request_id=str(self.ask.request_id))
-
-    def give_up(self) -> None:
-        """Too late. Not taken yet: it never will be. Taken: it commits or not, and nobody here can say which."""
-        self.say(OutcomeUnknown() if self.is_taken else Busy())
-
-
-@dataclass(slots=True, eq=False)
-class _Lane:
-    """The asks of one organization for one event."""
-
-    queue: deque[_Waiting] = field(default_factory=deque)
-    under_way: int = 0
-    claimed: set[object] = field(default_factory=set)
-    is_at_zones: bool = False
-    is_in_trouble: bool = False  # a batch is being settled, or tried one by one
-    is_in_ring: bool = False
-
-    def may_go(self, one: _Waiting) -> bool:
-        """Whether nothing that is under way is in its way."""
-        return not (one.is_by_number and self.is_at_zones) and self.claimed.isdisjoint(one.claims)
-
-    def take(self, now: float, items_most: int) -> list[_Waiting]:
-        """The next batch: in order, seats or places by number, no claim twice; who waited too long is told so."""
-        batch: list[_Waiting] = []
-        left: deque[_Waiting] = deque()
-        late: list[_Waiting] = []
-        items = 0
-        while self.queue:
-            one = self.queue.popleft()
-            if one.is_done:
-                continue
-            if now - one.since > DEADLINE_S:
-                late.append(one)
-                continue
-            asked = one.ask.items
-            if not self.may_go(one) or (batch and one.is_by_number != batch[0].is_by_number):
-                one.is_held_up = one.is_held_up or not self.claimed.isdisjoint(one.claims)
-                left.append(one)
-                continue
-            if batch and items + len(asked) > items_most:
-                left.append(one)
-                break
-            self.claimed |= one.claims
-            one.is_taken = True
-            batch.append(one)
-            items += len(asked)
-        self.queue.extendleft(reversed(left))
-        if batch and batch[0].is_by_number:
-            self.is_at_zones = True
-        for one in late:  # whoever is told may ask again at once
-            one.give_up()
-        return batch
-
-    def done(self, batch: Sequence[_Waiting]) -> None:
-        """A batch is under way no more."""
-        for one in batch:
-            self.claimed -= one.claims
-        if batch[0].is_by_number:
-            self.is_at_zones = False
 
 
 class Lanes:
@@ -185,11 +89,12 @@ class Lanes:
         self._db = db
         self._failures = failures
         self._availability = availability
-        self._lanes: dict[Name, _Lane] = {}
-        self._ring: deque[tuple[Name, _Lane]] = deque()
+        self._lanes: dict[Name, Lane] = {}
+        self._ring: deque[tuple[Name, Lane]] = deque()
         self._free = CONNECTIONS
         self._waiting = 0
-        self._due: deque[_Waiting] = deque()  # the same wait for all, so the first of them is the next to be late
+        self._of_person: dict[UUID, int] = {}  # of those, whoever has limits
+        self._due: deque[Waiting] = deque()  # the same wait for all, so the first of them is the next to be late
         self._late: asyncio.TimerHandle | None = None
         self._aside = 0
         self._read_now = 0
@@ -221,21 +126,30 @@ class Lanes:
             self._forget(one)
             raise
 
-    def _forget(self, one: _Waiting | None) -> None:
+    def _forget(self, one: Waiting | None) -> None:
         """Nobody waits for it any more: what is not under way yet never will be."""
         if one is not None and not one.is_done:
             one.is_done = True
-            self._waiting -= 1
+            self._left(one.ask)
 
-    def put(self, ask: Ask, tell: Callable[[Said], None]) -> _Waiting | None:
+    def _left(self, ask: Ask) -> None:
+        """One waits less."""
+        self._waiting -= 1
+        if not ask.is_staff:
+            self._of_person[ask.user_id] -= 1
+            if not self._of_person[ask.user_id]:
+                del self._of_person[ask.user_id]
+
+    def put(self, ask: Ask, tell: Callable[[Said], None]) -> Waiting | None:
         """Ask, and be told what PostgreSQL says, never before this returns. A crowd beyond measure is refused here.
 
-        What it has said of the seat within a second need not be asked again.
+        What it has said of the seat within a second need not be asked again, and nobody has any number of asks waiting.
         """
         loop = asyncio.get_running_loop()
-        if barred := self._availability.refusal(ask):
-            self._failures.note(ask, [barred])
-            loop.call_soon(tell, [barred])
+        if barred := self._availability.refusal(ask) or self._too_many_of(ask):
+            said = [barred] * len(ask.items)
+            self._failures.note(ask, said)
+            loop.call_soon(tell, said)
             return None
         name = ask.organization_id, ask.event_id
         lane = self._lanes.get(name)
@@ -245,26 +159,34 @@ class Lanes:
             self._failures.note(ask, busy)
             raise busy
         if lane is None:
-            lane = self._lanes[name] = _Lane()
+            lane = self._lanes[name] = Lane()
 
-        def ended(one: _Waiting, said: Said) -> None:
-            self._waiting -= 1
+        def ended(one: Waiting, said: Said) -> None:
+            self._left(one.ask)
             self._failures.note(one.ask, said)
             tell(said)
 
-        one = _Waiting(ask, ended, time.monotonic())
+        one = Waiting(ask, ended, time.monotonic())
         if name != self._asked_last:
             if one.since - self._asked_at < COMPANY_S:
                 self._company_at = one.since
             self._asked_last = name
         self._asked_at = one.since
         self._waiting += 1
+        if not ask.is_staff:
+            self._of_person[ask.user_id] = self._of_person.get(ask.user_id, 0) + 1
         lane.queue.append(one)
         one.is_held_up = not lane.claimed.isdisjoint(one.claims)
         if lane.may_go(one):  # otherwise its turn comes when the batch ends that is in its way
             self._ready(name, lane)
         self._watch(loop, one)
         return one
+
+    def _too_many_of(self, ask: Ask) -> Verdict | None:
+        """What is said to somebody of whom so many asks wait here already."""
+        if ask.is_staff or self._of_person.get(ask.user_id, 0) < ASKS_PER_PERSON_MAX:
+            return None
+        return Verdict(outcome=Outcome.RATE_LIMITED, until=datetime.now(UTC) + timedelta(seconds=TOO_MANY_WAIT_S))
 
     def is_selling(self) -> bool:
         """Whether anybody has asked for a place of late."""
@@ -278,7 +200,7 @@ class Lanes:
         """Whether so many wait, or for so long at this event, that whoever comes now is better told to come again."""
         return self.is_any_crowded() and (self._waiting >= CROWD or event_id in self._slow)
 
-    def _watch(self, loop: asyncio.AbstractEventLoop, one: _Waiting) -> None:
+    def _watch(self, loop: asyncio.AbstractEventLoop, one: Waiting) -> None:
         """Nobody waits for ever: one timer for all who wait, those who were answered need none."""
         while self._due and self._due[0].is_done:
             self._due.popleft()
@@ -342,7 +264,7 @@ class Lanes:
         if self._beside:
             await asyncio.wait(self._beside)
 
-    def _ready(self, name: Name, lane: _Lane) -> None:
+    def _ready(self, name: Name, lane: Lane) -> None:
         """Put a lane into the ring if it can go; everybody of this turn of the loop goes together."""
         self._line_up(name, lane)
         if self._ring and not self._is_pumping:
@@ -357,7 +279,7 @@ class Lanes:
             if not self._may_begin(lane):
                 continue
             now = time.monotonic()
-            batch = lane.take(now, ITEMS_IN_COMPANY if self._is_in_company() else ITEMS_PER_BATCH)
+            batch = lane.take(now - DEADLINE_S, ITEMS_IN_COMPANY if self._is_in_company() else ITEMS_PER_BATCH)
             if not batch:
                 self._drop(name, lane)
                 continue
@@ -381,13 +303,13 @@ class Lanes:
         elif self._slow and self._slow.get(str(event_id)) == organization_id:
             del self._slow[str(event_id)]
 
-    def _line_up(self, name: Name, lane: _Lane) -> None:
+    def _line_up(self, name: Name, lane: Lane) -> None:
         """Put a lane into the ring if it can go."""
         if not lane.is_in_ring and self._may_begin(lane):
             lane.is_in_ring = True
             self._ring.append((name, lane))
 
-    def _may_begin(self, lane: _Lane) -> bool:
+    def _may_begin(self, lane: Lane) -> bool:
         """Whether a lane may have one more batch under way: fewer while another event sells, too."""
         if not lane.queue:
             return False
@@ -401,13 +323,13 @@ class Lanes:
     def _is_in_company(self) -> bool:
         return time.monotonic() - self._company_at < COMPANY_S
 
-    def _drop(self, name: Name, lane: _Lane) -> None:
+    def _drop(self, name: Name, lane: Lane) -> None:
         """A lane with nothing in it knows nothing: forget it."""
         if not lane.queue and not lane.under_way and self._lanes.get(name) is lane:
             del self._lanes[name]
             self._mark(name, 0.0)
 
-    async def _run(self, name: Name, lane: _Lane, batch: list[_Waiting]) -> None:
+    async def _run(self, name: Name, lane: Lane, batch: list[Waiting]) -> None:
         verdicts: list[list[Verdict]] = []
         try:
             verdicts = await self._commit(lane, batch)
@@ -421,7 +343,7 @@ class Lanes:
         if verdicts:
             await self._tell(lane, batch, verdicts)
 
-    async def _commit(self, lane: _Lane, batch: list[_Waiting]) -> list[list[Verdict]]:
+    async def _commit(self, lane: Lane, batch: list[Waiting]) -> list[list[Verdict]]:
         """One call for all: what is to be said to each.
 
         When it fails, one for each, so that one poisoned ask does not fail the others; they are told here.
@@ -451,7 +373,7 @@ class Lanes:
         return verdicts
 
     @contextlib.contextmanager
-    def _in_trouble(self, lane: _Lane, batch: Sequence[_Waiting]) -> Iterator[None]:
+    def _in_trouble(self, lane: Lane, batch: Sequence[Waiting]) -> Iterator[None]:
         """What takes seconds must not keep those waiting who come for other seats, however few they are."""
         lane.is_in_trouble = True
         self._ready((batch[0].ask.organization_id, batch[0].ask.event_id), lane)
@@ -460,7 +382,7 @@ class Lanes:
         finally:
             lane.is_in_trouble = False
 
-    async def _tell(self, lane: _Lane, batch: Sequence[_Waiting], verdicts: Sequence[list[Verdict]]) -> None:
+    async def _tell(self, lane: Lane, batch: Sequence[Waiting], verdicts: Sequence[list[Verdict]]) -> None:
         """Answer a batch, part by part, while PostgreSQL is at the next one."""
         until = time.monotonic() + TELLING_S
         for one, said in zip(batch, verdicts, strict=True):
@@ -482,7 +404,7 @@ class Lanes:
         _log_created(asks, verdicts)
         return verdicts
 
-    async def _alone(self, lane: _Lane, one: _Waiting) -> None:
+    async def _alone(self, lane: Lane, one: Waiting) -> None:
         """One ask by itself, tried again while it loses races."""
         for wait in (*RETRY_WAITS_S, None):
             if one.is_done:  # nobody waits for it any more, and nothing was done
@@ -506,13 +428,13 @@ class Lanes:
                 _refuse_followers(lane.queue, [(one, verdicts[0])])
                 return
 
-    def _said(self, lane: _Lane, one: _Waiting, said: list[Verdict]) -> None:
+    def _said(self, lane: Lane, one: Waiting, said: list[Verdict]) -> None:
         if any(verdict.outcome is Outcome.BUSY for verdict in said):
             self._put_off(lane, one, said)
         else:
             one.say(said)
 
-    def _put_off(self, lane: _Lane, one: _Waiting, said: list[Verdict]) -> None:
+    def _put_off(self, lane: Lane, one: Waiting, said: list[Verdict]) -> None:
         """Somebody is at a seat: come again in a moment, but not for ever."""
         one.rounds += 1
         if one.rounds > ROUNDS_MAX:
@@ -530,7 +452,7 @@ class Lanes:
 
         asyncio.get_running_loop().call_later(ROUND_WAIT_S, back)
 
-    async def _settle(self, batch: Sequence[_Waiting], unknown: OutcomeUnknown) -> None:
+    async def _settle(self, batch: Sequence[Waiting], unknown: OutcomeUnknown) -> None:
         """Nobody knows whether a batch was committed: what is there was. What is not might still come, and says so."""
         found = {}
         organization_id = batch[0].ask.organization_id
@@ -577,7 +499,7 @@ def _log_created(asks: Sequence[Ask], verdicts: Sequence[Sequence[Verdict]]) -> 
         log.info("seat_holds_created", org_id=first.organization_id, event_id=first.event_id, holds=holds)
 
 
-def _refuse_followers(queue: Iterable[_Waiting], told: Iterable[tuple[_Waiting, list[Verdict]]]) -> None:
+def _refuse_followers(queue: Iterable[Waiting], told: Iterable[tuple[Waiting, list[Verdict]]]) -> None:
     """Those who wait for the very seat that somebody was just given, or was just refused: one look at the queue."""
     known: dict[UUID, tuple[Verdict, UUID | None]] = {}
     for first, said in told:

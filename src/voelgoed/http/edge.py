@@ -165,9 +165,7 @@ class Edge:
             actor = self._services.sessions.used(read.result()) or ANONYMOUS
             self._go_on(exchange, found, answer, actor, shown)
 
-    def _go_on(
-        self, exchange: Exchange, found: Match, answer: "Answer", actor: Actor, shown: Shown | None
-    ) -> None:
+    def _go_on(self, exchange: Exchange, found: Match, answer: "Answer", actor: Actor, shown: Shown | None) -> None:
         """Let the route begin, and answer when it tells."""
 
         def tell(said: Whole | Exception) -> None:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from voelgoed.accounts.tokens import Shown
 
 HEADS_MAX: Final = 2_000
-"""Of each half: one takes 4.4 KB with a browser's headers, so all of them 18 MB; 50 MB if somebody makes up large ones."""
+"""Of each half: one takes 4.4 KB with a browser's headers, 9 KB at most, so all of them 18 MB, or 36."""
 KEPT_BYTES_MAX: Final = 2_048
 KEPT_PAIRS_MAX: Final = 32
 LENGTH_DIGITS_MAX: Final = 6
