@@ -184,7 +184,7 @@ class Lanes:
 
     def _too_many_of(self, ask: Ask) -> Verdict | None:
         """What is said to somebody of whom so many asks wait here already."""
-        if ask.is_staff or self._of_person.get(ask.user_id, 0) < ASKS_PER_PERSON_MAX:
+        if self._of_person.get(ask.user_id, 0) < ASKS_PER_PERSON_MAX:  # of staff none are counted
             return None
         return Verdict(outcome=Outcome.RATE_LIMITED, until=datetime.now(UTC) + timedelta(seconds=TOO_MANY_WAIT_S))
 
