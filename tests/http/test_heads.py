@@ -1,14 +1,16 @@
 """Requests that are read at sight: what a parser would have read, from headers that may have been read before."""
 
+import timeit
+
 import httptools
 import pytest
 from hypothesis import example, given, strategies as st
 from starlette.types import Receive, Scope, Send
 
 from tests.http.test_bouncer import request
-from tests.http.test_wire import listening, on_uvloop, until
+from tests.http.test_wire import hello, listening, on_uvloop, until
 from voelgoed.accounts.tokens import TOKEN_CHARS_MAX, Shown, csrf_token, new_api_key, new_session_token, token_hash
-from voelgoed.http import heads as module
+from voelgoed.http import heads as module, wire
 from voelgoed.http.exchange import Exchange, asgi
 from voelgoed.http.heads import KEPT_BYTES_MAX, KEPT_PAIRS_MAX, Heads, Plain
 
@@ -107,6 +109,24 @@ def test_only_what_a_parser_reads_as_one_whole_request(
     assert not {b"transfer-encoding", b"upgrade", b"expect"} & plain.head.headers.keys()
 
 
+@pytest.mark.parametrize(
+    "shape",
+    [b"X: %b\t\r\n", b"%b\r\n", b"Cookie: %b\xe4\r\n", b"%b: ", b"X: %b \r\n", b"%b\n"],
+    ids=["a tab", "no colon", "a foreign letter", "no value", "a blank", "no return"],
+)
+@pytest.mark.parametrize("filled", [b"a", b"a: ", b"a\n", b"a: b\r\n "])
+def test_long_headers_take_no_longer_than_they_are(shape: bytes, filled: bytes) -> None:
+    """However they are not plain: eight times as long take some eight times as long, not sixty-four times."""
+    heads = Heads()
+
+    def took(size: int) -> float:
+        data = b"GET / HTTP/1.1\r\n%b\r\n\r\n" % (shape % (filled * (size // len(filled))))
+        assert heads.read(data) is None
+        return min(timeit.repeat(lambda: heads.read(data), number=3, repeat=15))
+
+    assert took(8 * 2_000) < 24 * took(2_000)
+
+
 def read(heads: Heads, *lines: str, body: bytes = b"{}") -> Plain:
     plain = heads.read(request("/x", *lines, body=body))
     assert plain is not None
@@ -142,6 +162,45 @@ def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(heads) == before
 
 
+def test_what_nobody_sends_any_more_is_forgotten() -> None:
+    """A secret does not stay for as long as the process lives."""
+    heads = Heads()
+    first, second = read(heads, *BROWSER).head, read(heads, *BROWSER, "x: y").head
+    heads.forget_old()
+    assert read(heads, *BROWSER).head is first
+    heads.forget_old()
+    assert read(heads, *BROWSER).head is first
+    assert read(heads, *BROWSER, "x: y").head is not second
+    heads.forget_old()
+    heads.forget_old()
+    assert len(heads) == 0
+
+
+@on_uvloop
+async def test_a_house_forgets_them_every_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not more often."""
+    async with listening(hello) as place:
+        await (await place.call()).ask(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        kept = list[int]()
+        for seconds in (10, 40, 20, 30, 40):  # each after the one before
+            place.sweep_after(seconds, monkeypatch)
+            kept.append(len(place.house.heads))
+    assert kept == [1, 1, 1, 1, 0]
+
+
+@on_uvloop
+async def test_what_lies_between_requests_is_not_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some clients send an empty line after a body: however many requests they make, the line stays."""
+    monkeypatch.setattr(wire, "BETWEEN_BYTES_MAX", 100)
+    async with listening(hello) as place:
+        caller = await place.call()
+        for number in range(60):
+            assert (await caller.ask(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")).status == 200, number
+            before = place.line._fed
+            caller.say(b"\r\n")
+            await until(lambda: place.line._fed > before)
+
+
 def test_a_token_is_looked_for_once() -> None:
     """A bearer token wins over a cookie; a cookie of another name is none."""
     heads = Heads()
@@ -151,6 +210,8 @@ def test_a_token_is_looked_for_once() -> None:
     assert (shown.token, shown.is_cookie) == ("vgs_abc", True)
     assert head.shown(COOKIE) is shown
     assert head.shown(b"__Host-vg_session") is None
+    too_long = f"Authorization: Bearer {'x' * (TOKEN_CHARS_MAX + 1)}"
+    assert read(heads, *BROWSER, too_long).head.shown(COOKIE) is None  # and the cookie does not count
     bearer = read(heads, *BROWSER, "Authorization: bearer  vgk_x").head.shown(COOKIE)
     assert bearer is not None
     assert (bearer.token, bearer.is_cookie, bearer.is_key) == ("vgk_x", False, True)

@@ -90,7 +90,11 @@ class Sessions:
 
     async def find(self, token: str) -> Actor | None:
         """The actor behind a token; None when it is unknown, ended, or idle for too long."""
-        found = self.seek(Shown(token))
+        return await self.find_shown(Shown(token))
+
+    async def find_shown(self, shown: Shown) -> Actor | None:
+        """The same, of a token as it was shown."""
+        found = self.seek(shown)
         return found if found is None or isinstance(found, Actor) else self.used(await asyncio.shield(found))
 
     def seek(self, shown: Shown) -> Actor | Reading | None:

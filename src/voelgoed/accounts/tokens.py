@@ -42,6 +42,13 @@ class Shown:
         self.digest = token_hash(token) if is_ours else None
         self._csrf: str | None = None
 
+    @classmethod
+    def read(cls, value: bytes, *, is_cookie: bool) -> "Shown | None":
+        """A token as it stands in a header; nothing when it is none, or too long to be one of ours."""
+        if not 0 < len(value) <= TOKEN_CHARS_MAX:
+            return None
+        return cls(value.decode("latin-1"), is_cookie=is_cookie)
+
     @property
     def csrf(self) -> str:
         """What a page must show beside it when it was the browser that sent it."""

@@ -454,11 +454,15 @@ declare
 begin
   perform set_config('app.organization_id', p_organization::text, true);
   items_n := cardinality(p_asks);
-  p_quantities := case cardinality(p_quantities) when items_n then p_quantities else array_fill(p_quantities[1], array[items_n]) end;
-  p_ips := case cardinality(p_ips) when items_n then p_ips else array_fill(p_ips[1], array[items_n]) end;
-  p_sources := case cardinality(p_sources) when items_n then p_sources else array_fill(p_sources[1], array[items_n]) end;
-  p_roles := case cardinality(p_roles) when items_n then p_roles else array_fill(p_roles[1], array[items_n]) end;
-  p_are_staff := case cardinality(p_are_staff) when items_n then p_are_staff else array_fill(p_are_staff[1], array[items_n]) end;
+  if not array[cardinality(p_quantities), cardinality(p_ips), cardinality(p_sources), cardinality(p_roles),
+               cardinality(p_are_staff)] <@ array[1, items_n] then
+    raise exception 'a column of a batch has one value, or one for each item';
+  end if;
+  if cardinality(p_quantities) < items_n then p_quantities := array_fill(p_quantities[1], array[items_n]); end if;
+  if cardinality(p_ips) < items_n then p_ips := array_fill(p_ips[1], array[items_n]); end if;
+  if cardinality(p_sources) < items_n then p_sources := array_fill(p_sources[1], array[items_n]); end if;
+  if cardinality(p_roles) < items_n then p_roles := array_fill(p_roles[1], array[items_n]); end if;
+  if cardinality(p_are_staff) < items_n then p_are_staff := array_fill(p_are_staff[1], array[items_n]); end if;
   if cardinality(p_new_origins) > 0 then
     insert into origins (organization_id, id, session_id, ip, user_agent)
     select p_organization, o.id, o.session, o.ip, o.agent

@@ -45,7 +45,7 @@ COMPANY_S: Final = 1.0
 ASKS_PER_LANE_MAX: Final = 2_000
 ASKS_MAX: Final = 10_000
 ASKS_PER_PERSON_MAX: Final = 20
-"""Nobody may hold so much in five minutes, and they go one after the other: more would only keep others out."""
+"""More than anybody needs; those for one event go one after the other. Any number would keep everybody else out."""
 TOO_MANY_WAIT_S: Final = 1
 SELLING_S: Final = 10.0
 """So long after the last ask a sale is not over yet: what would keep people waiting can itself wait."""
@@ -183,8 +183,8 @@ class Lanes:
         return one
 
     def _too_many_of(self, ask: Ask) -> Verdict | None:
-        """What is said to somebody of whom so many asks wait here already."""
-        if self._of_person.get(ask.user_id, 0) < ASKS_PER_PERSON_MAX:  # of staff none are counted
+        """What is said to somebody of whom so many asks wait here already, whether or not they were made before."""
+        if ask.is_staff or self._of_person.get(ask.user_id, 0) < ASKS_PER_PERSON_MAX:
             return None
         return Verdict(outcome=Outcome.RATE_LIMITED, until=datetime.now(UTC) + timedelta(seconds=TOO_MANY_WAIT_S))
 

@@ -107,11 +107,11 @@ class BlockFull(DomainError):
 
 
 class SeatRateLimited(DomainError):
-    """More seats in a few minutes than anybody needs."""
+    """More seats in a few minutes than anybody needs, or more asks at once."""
 
     kind = Kind.LIMITED
     code = "rate_limited"
-    message = "You have held many seats in a short time. Wait a little."
+    message = "You have asked for many seats in a short time. Wait a little."
 
 
 class TooManySeats(DomainError):

@@ -8,6 +8,7 @@ import re
 from typing import Final
 
 from voelgoed.holds.lane import Lanes
+from voelgoed.http.heads import LENGTH_DIGITS_MAX
 from voelgoed.ids import new_id
 from voelgoed.telemetry import metrics
 
@@ -15,7 +16,6 @@ PLAIN_ASK: Final = re.compile(
     rb"POST /api/events/([0-9a-f-]{36})/(?:(?:seats|zones)/[0-9a-f-]{36}/reserve|holds) HTTP/1\.1\r\n"
     rb"((?:[A-Za-z-]+: [ -~]*\r\n)+)\r\n"
 )
-LENGTH_DIGITS_MAX: Final = 6
 REFUSED_UNREAD: Final = metrics.HTTP_REQUESTS.labels("POST", metrics.UNMATCHED, "503")
 """Not among the durations: it took none."""
 

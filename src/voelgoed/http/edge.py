@@ -258,7 +258,7 @@ class Edge:
         """Who asks, may they, and is the request all there: in this order."""
         rule = found.route.rule
         shown = exchange.head.shown(self._cookie)
-        actor = (await self._services.sessions.find(shown.token) if shown else None) or ANONYMOUS
+        actor = (await self._services.sessions.find_shown(shown) if shown else None) or ANONYMOUS
         answer.actor = actor
         if actor is not ANONYMOUS:
             logs.follow(answer.request_id, actor.organization_id, actor.id)

@@ -1,4 +1,4 @@
-"""Headers as they come: a browser says the same ones with every request, so what was made of them is kept for a while.
+"""Headers as they come: a browser says the same ones with every request, so what was made of them is kept for a minute.
 
 Most requests come whole, in one read, with headers that were read before. Such a one needs no parser: where it ends is
 known from the headers, and what is left is one line. Everything else, and whatever a parser could understand in another
@@ -11,27 +11,25 @@ from typing import Final, NamedTuple
 from voelgoed.accounts.tokens import Shown
 
 HEADS_MAX: Final = 2_000
-"""Of each half: one takes 4.4 KB with a browser's headers, 9 KB at most, so all of them 18 MB, or 36."""
+"""Of each half: one takes 4.4 KB with a browser's headers, 9.5 KB at most, so all of them 18 MB, or 38."""
 KEPT_BYTES_MAX: Final = 2_048
 KEPT_PAIRS_MAX: Final = 32
 LENGTH_DIGITS_MAX: Final = 6
 REQUEST: Final = re.compile(rb"(GET|HEAD|POST|PUT|PATCH|DELETE) (/[A-Za-z0-9/_.~%?&=:,;+@-]*) HTTP/1\.1\r\n")
-LINE: Final = re.compile(rb"([A-Za-z0-9-]+): ([!-~](?:[ -~]*[!-~])?)\r\n")
+# Each line is looked at once, from its beginning: to look from everywhere would take seconds for some long ones.
+LINE: Final = re.compile(rb"^([A-Za-z0-9-]+): ([!-~](?:[ -~]*[!-~])?)\r\n", re.MULTILINE)
 METHODS: Final = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")}
-FRAMING: Final = frozenset({b"content-length", b"transfer-encoding"})
 OUT_OF_THE_ORDINARY: Final = frozenset({b"transfer-encoding", b"upgrade", b"expect"})
 """What may change where a request ends, or what follows it."""
-
-Pairs = list[tuple[bytes, bytes]]
 
 
 class Head:
     """The headers of a request. Whoever gets one leaves it as it is: the next request may have the same."""
 
-    __slots__ = ("_shown", "headers", "length", "pairs")
+    __slots__ = ("_shown", "headers", "pairs")
 
-    def __init__(self, pairs: Pairs, length: int = 0) -> None:
-        self.pairs, self.length = pairs, length
+    def __init__(self, pairs: list[tuple[bytes, bytes]]) -> None:
+        self.pairs = pairs
         self.headers: dict[bytes, bytes] = dict(pairs)  # of a header sent twice the last counts, for everybody alike
         self._shown: tuple[bytes, Shown | None] | None = None
 
@@ -45,11 +43,11 @@ class Head:
         """A bearer token wins over a cookie."""
         scheme, _, value = self.headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() == b"bearer" and value:
-            return Shown(value.strip().decode("latin-1"), is_cookie=False)
+            return Shown.read(value.strip(), is_cookie=False)
         for part in self.headers.get(b"cookie", b"").split(b";"):
             name, _, value = part.strip().partition(b"=")
             if name == cookie:
-                return Shown(value.decode("latin-1"), is_cookie=True) if value else None
+                return Shown.read(value, is_cookie=True)
         return None
 
 
@@ -63,11 +61,14 @@ class Plain(NamedTuple):
 
 
 class Heads:
-    """Those that were met of late, by their bytes. When there are too many, the older half is forgotten."""
+    """Those that were met of late, by their bytes, with how much follows them.
+
+    Every minute, and when there are too many, those are forgotten that nobody has sent since the last time.
+    """
 
     def __init__(self) -> None:
-        self._young: dict[bytes, Head] = {}
-        self._old: dict[bytes, Head] = {}
+        self._young: dict[bytes, tuple[Head, int]] = {}
+        self._old: dict[bytes, tuple[Head, int]] = {}
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
@@ -82,24 +83,28 @@ class Heads:
         if end < start:
             return None
         lines = data[start:end]
-        head = self._young.get(lines) or self._recall(lines)
-        if head is None or head.length != len(data) - end - 2:
+        found = self._young.get(lines) or self._recall(lines)
+        if found is None or found[1] != len(data) - end - 2:
             return None
         method, target = asked.groups()
-        return Plain(METHODS[method], target, head, data[end + 2 :])
+        return Plain(METHODS[method], target, found[0], data[end + 2 :])
 
-    def _recall(self, lines: bytes) -> Head | None:
+    def forget_old(self) -> None:
+        """Forget those that were not sent since this was last done."""
+        self._old, self._young = self._young, {}
+
+    def _recall(self, lines: bytes) -> tuple[Head, int] | None:
         """What is known of headers, or can be seen at once; it is young again then."""
-        head = self._old.pop(lines, None) or read_plainly(lines)
-        if head is not None and len(lines) <= KEPT_BYTES_MAX and len(head.pairs) <= KEPT_PAIRS_MAX:
+        found = self._old.pop(lines, None) or read_plainly(lines)
+        if found is not None and len(lines) <= KEPT_BYTES_MAX and len(found[0].pairs) <= KEPT_PAIRS_MAX:
             if len(self._young) >= HEADS_MAX:
-                self._old, self._young = self._young, {}
-            self._young[lines] = head
-        return head
+                self.forget_old()
+            self._young[lines] = found
+        return found
 
 
-def read_plainly(lines: bytes) -> Head | None:
-    """Headers in the one spelling that browsers and programs use, of a request after which the line goes on."""
+def read_plainly(lines: bytes) -> tuple[Head, int] | None:
+    """Headers in the one spelling that clients use, of a request after which the line goes on; what follows them."""
     pairs = [(name.lower(), value) for name, value in LINE.findall(lines)]
     if sum(len(name) + len(value) + 4 for name, value in pairs) != len(lines):  # something lies between them
         return None
@@ -108,7 +113,7 @@ def read_plainly(lines: bytes) -> Head | None:
         if name in OUT_OF_THE_ORDINARY or (name.endswith(b"connection") and value.lower() != b"keep-alive"):
             return None
     if not lengths:
-        return Head(pairs)
+        return Head(pairs), 0
     if len(lengths) > 1 or not lengths[0].isdigit() or len(lengths[0]) > LENGTH_DIGITS_MAX:
         return None
-    return Head(pairs, int(lengths[0]))
+    return Head(pairs), int(lengths[0])

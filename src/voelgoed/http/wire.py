@@ -19,7 +19,7 @@ import httptools
 import structlog
 
 from voelgoed.http.exchange import STATUS_LINES, ClientGone, Exchange, Handler, TurnAway
-from voelgoed.http.heads import FRAMING, Head, Heads
+from voelgoed.http.heads import Head, Heads
 
 log = structlog.get_logger(__name__)
 
@@ -42,6 +42,8 @@ BAD_BODY: Final = (
 BAD_REQUEST: Final = (
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b"
 ) % (len(BAD_BODY), BAD_BODY)
+FRAMING: Final = frozenset({b"content-length", b"transfer-encoding"})
+HEADS_S: Final = 60.0
 NO_PARSER: Final = httptools.HttpRequestParser(None)
 """Of a line that is gone: nothing more is read there."""
 
@@ -163,7 +165,7 @@ class Line(asyncio.Protocol):
         plain = self.house.heads.read(data)
         if plain is None:
             return False
-        self.since = self.house.now
+        self.since, self._fed = self.house.now, 0
         exchange = Exchange(self, plain.method, plain.target, plain.head)
         exchange.has_come(plain.body)
         self._hand_on(exchange)
@@ -439,6 +441,7 @@ class House:
     def __init__(self, handler: Handler, turn_away: TurnAway = lambda _: None) -> None:
         self.handler, self._turn_away = handler, turn_away
         self.heads = Heads()
+        self._heads_at = 0.0
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.lines: set[Line] = set()
@@ -552,9 +555,12 @@ class House:
             await self._server.wait_closed()
 
     def _sweep(self) -> None:
-        """Once a second: the date for everybody, and the end of lines that keep us waiting."""
+        """Once a second: the date for everybody, what may be forgotten, and the end of lines that keep us waiting."""
         self.now = time.monotonic()
         self.date = b"date: " + formatdate(usegmt=True).encode() + b"\r\n"
+        if self.now >= self._heads_at:
+            self._heads_at = self.now + HEADS_S
+            self.heads.forget_old()
         for line in [one for one in self.lines if one.is_overdue(self.now)]:
             if line.transport is not None:
                 line.transport.abort()
