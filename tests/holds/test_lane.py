@@ -604,6 +604,40 @@ async def test_nobody_keeps_the_others_out_with_asks_of_their_own(sale: Sale, se
     assert sale.lanes._of_person == {}
 
 
+@pytest.mark.parametrize("is_same", [True, False], ids=["the same for all", "each another"])
+async def test_what_is_the_same_for_all_is_told_once(sale: Sale, is_same: bool) -> None:  # noqa: FBT001
+    """And stands in every hold of the batch, as what differs does."""
+    roles, sources, ips = ["customer", "staff", "owner"], ["web", "scanner", "web"], ["192.0.2.1", None, "192.0.2.3"]
+    asks = [
+        sale.ask(number, role=role, is_staff=role != "customer", source=source, ip=ip)
+        for number, (role, source, ip) in enumerate(
+            [("customer", "scanner", "192.0.2.1")] * 3 if is_same else zip(roles, sources, ips, strict=True)
+        )
+    ]
+    sent = list[Sequence[Any]]()
+
+    async def call(query: str, *values: Any) -> list[asyncpg.Record]:
+        sent.extend([values[5], *values[10:11], *values[12:15]])
+        return await sale.door.call(query, *values)
+
+    said = await store.reserve_batch(call, asks)
+    assert outcomes(said) == [Outcome.CREATED] * 3
+    assert [len(column) for column in sent] == ([1] * 5 if is_same else [1, 3, 3, 3, 3])
+    holds = await sale.holds()
+    for ask in asks:
+        row = holds[ask.items[0].hold_id]
+        assert (row["source"], row["quantity"]) == (ask.source, 1)
+        assert (str(row["client_ip"]) if row["client_ip"] else None) == ask.ip
+
+
+async def test_a_batch_of_which_something_is_missing_is_refused(sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two values for three items would be somebody else's: nothing is done."""
+    monkeypatch.setattr(store, "_once_if_same", lambda column: column[:2])
+    with pytest.raises(asyncpg.RaiseError):
+        await store.reserve_batch(sale.door.call, [sale.ask(number) for number in range(3)])
+    assert await sale.holds() == {}
+
+
 def refuses_at_once(lanes: Lanes, ask: Ask) -> None:
     """Refused in the first step: the loop is not gone round even once."""
     with pytest.raises(Busy):
