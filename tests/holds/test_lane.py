@@ -55,7 +55,8 @@ class Watched(Database):
         self.after: Callable[[], Awaitable[None]] = nothing
 
     async def call(self, query: str, *values: Any) -> list[asyncpg.Record]:
-        event_id, seats = cast("UUID", values[1]), cast("list[UUID | None]", values[3])
+        event_id = cast("UUID", values[1])
+        seats = [None if seat == "NULL" else UUID(seat) for seat in cast("str", values[3])[1:-1].split(",")]
         self.batches.append((event_id, seats))
         self.under_way.append(event_id)
         self.most_of_one = max(self.most_of_one, self.under_way.count(event_id))

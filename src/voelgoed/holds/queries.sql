@@ -69,9 +69,10 @@ select exists (select from event_seats where organization_id = $1 and event_id =
 select exists (select from seat_holds where organization_id = $1 and event_id = $2);
 
 -- name: reserve_batch
--- Addresses as text: PostgreSQL reads them faster than a client makes objects of them.
+-- Columns and addresses as text: PostgreSQL reads them faster than a client makes objects of them, or arrays.
 select item, verdict, hold_id, held_until, version, state, holder
-  from reserve_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text[]::inet[], $12, $13, $14, $15, $16, $17, $18, $19,
+  from reserve_batch($1, $2, $3::text::integer[], $4::text::uuid[], $5, $6, $7::text::uuid[], $8::text::uuid[],
+                     $9::text::uuid[], $10::text::uuid[], $11::text[]::inet[], $12, $13, $14, $15, $16, $17, $18, $19,
                      $20::text[]::inet[], $21);
 
 -- name: find_holds

@@ -175,14 +175,14 @@ async def reserve_batch(
     values = [
         first.organization_id,
         first.event_id,
-        [number for number, _, _ in rows],
-        [item.seat_id for _, _, item in rows],
+        _as_text([number for number, _, _ in rows]),
+        _as_text([item.seat_id for _, _, item in rows]),
         _unless_empty([item.zone_id for _, _, item in rows]),
         _once_if_same([item.quantity for _, _, item in rows]),
-        [ask.user_id for _, ask, _ in rows],
-        [item.hold_id for _, _, item in rows],
-        [ask.request_id for _, ask, _ in rows],
-        [whence[number] for number, _, _ in rows],
+        _as_text([ask.user_id for _, ask, _ in rows]),
+        _as_text([item.hold_id for _, _, item in rows]),
+        _as_text([ask.request_id for _, ask, _ in rows]),
+        _as_text([whence[number] for number, _, _ in rows]),
         _once_if_same([ask.ip for _, ask, _ in rows]),
         [ask.cart_token for _, ask, _ in rows],
         _once_if_same([ask.source for _, ask, _ in rows]),
@@ -459,8 +459,17 @@ def _unless_empty(column: list[T | None]) -> list[T | None]:
     return column if any(value is not None for value in column) else []
 
 
+def _as_text(column: Sequence[UUID | int | None]) -> str:
+    """A column as PostgreSQL reads it, where no value has anything in it that must be quoted.
+
+    The driver asks of each value of a list, by two calls in Python, whether it is a list as well: that took a tenth of
+    a web process.
+    """
+    return "{" + ",".join(["NULL" if value is None else str(value) for value in column]) + "}"
+
+
 def _once_if_same(column: list[T]) -> list[T]:
-    """The driver looks at each value of an array by itself, and most columns of a batch have one value throughout."""
+    """Of most columns of a batch every value is the same."""
     return column[:1] if column.count(column[0]) == len(column) else column
 
 
