@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import asyncpg
@@ -27,7 +27,7 @@ from voelgoed.errors import Busy, DomainError, LostRace, OutcomeUnknown
 from voelgoed.events import lifecycle
 from voelgoed.events.model import CLOCK, OPERATOR, NewDate, Order, Verb
 from voelgoed.holds import auditing, booking, failures, registry, store, usecases
-from voelgoed.holds.refusals import SeatingInUse
+from voelgoed.holds.refusals import SeatingInUse, SeatsRefused
 from voelgoed.http import server
 from voelgoed.ids import new_id
 from voelgoed.jobs import worker
@@ -217,6 +217,11 @@ async def test_roles_and_lists_let_in_whom_they_name(services: Services, place: 
         await sale.hold(sale.caller(role), code)
     for role in (Role.CUSTOMER, Role.ADMIN, Role.OWNER):
         assert await refused(sale.hold(sale.caller(role), "S-A-3")) == "zone_access_denied"
+    assert len(await sale.hold(sale.caller(Role.STAFF), "S-A-3", "S-A-4")) == 2  # each of several, too
+    with pytest.raises(SeatsRefused) as both:
+        await sale.hold(sale.caller(), "S-B-1", "S-B-2")
+    told = cast("list[dict[str, str]]", both.value.facts["seats"])
+    assert [one["error"] for one in told] == ["zone_access_denied"] * 2
     for role in (Role.CUSTOMER, Role.STAFF, Role.OWNER):
         assert await refused(sale.hold_places(sale.caller(role), 1)) == "zone_access_denied"
     await sale.hold(sale.caller(), "V-A-1")
@@ -743,8 +748,8 @@ async def test_what_is_not_committed_is_not_told(sale: Sale, app_conn: Connectio
     """A fact and its hold are one transaction: undone together, seen together by whoever tells the world."""
     item, ask_id = new_id(), new_id()
     values = [
-        sale.place.id, sale.event.id, [0], [sale.seat("S-A-1")], [None], [1], [new_id()], [item], [ask_id], [None],
-        [None], ["cart"], ["web"], ["customer"], [False], [None], [None], [], [], [], [],
+        sale.place.id, sale.event.id, "{0}", f"{{{sale.seat('S-A-1')}}}", [None], [1], f"{{{new_id()}}}", f"{{{item}}}",
+        f"{{{ask_id}}}", "{NULL}", [None], ["cart"], ["web"], ["customer"], [False], [None], [None], [], [], [], [],
     ]  # fmt: skip
     undone = app_conn.transaction()
     await undone.start()

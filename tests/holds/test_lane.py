@@ -618,7 +618,7 @@ async def test_what_is_the_same_for_all_is_told_once(sale: Sale, is_same: bool) 
     sent = list[Sequence[Any]]()
 
     async def call(query: str, *values: Any) -> list[asyncpg.Record]:
-        sent.extend([values[5], *values[10:11], *values[12:15]])
+        sent.extend([values[5], values[10], *values[12:15]])
         return await sale.door.call(query, *values)
 
     said = await store.reserve_batch(call, asks)
@@ -631,11 +631,17 @@ async def test_what_is_the_same_for_all_is_told_once(sale: Sale, is_same: bool) 
         assert (str(row["client_ip"]) if row["client_ip"] else None) == ask.ip
 
 
-async def test_a_batch_of_which_something_is_missing_is_refused(sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two values for three items would be somebody else's: nothing is done."""
-    monkeypatch.setattr(store, "_once_if_same", lambda column: column[:2])
-    with pytest.raises(asyncpg.RaiseError):
-        await store.reserve_batch(sale.door.call, [sale.ask(number) for number in range(3)])
+@pytest.mark.parametrize("column", [5, 10, 12, 13, 14], ids=["quantity", "address", "source", "role", "staff"])
+async def test_a_batch_of_which_something_is_missing_is_refused(sale: Sale, column: int) -> None:
+    """Two values for three items, or none, would be somebody else's: nothing is done."""
+    for count in (2, 0, None):
+
+        async def call(query: str, *values: Any, count: int | None = count) -> list[asyncpg.Record]:
+            few = None if count is None else values[column] * count
+            return await sale.door.call(query, *values[:column], few, *values[column + 1 :])
+
+        with pytest.raises(asyncpg.RaiseError):
+            await store.reserve_batch(call, [sale.ask(number) for number in range(3)])
     assert await sale.holds() == {}
 
 

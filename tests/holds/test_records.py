@@ -460,10 +460,11 @@ async def test_seats_are_found_by_an_index(crowded: Sale) -> None:
 @pytest.mark.req("PERF-21")
 async def test_nobody_locks_a_table(sale: Sale, app_conn: Connection) -> None:
     """What a reserve has locked when it is done: rows of its own; whole tables only as every writer shares them."""
+    users, holds, requests = (f"{{{new_id()},{new_id()}}}" for _ in range(3))
     values = [
-        sale.place.id, sale.event.id, [0, 1], [sale.seat("S-A-1"), None], [None, sale.zone()], [1, 2],
-        [new_id(), new_id()], [new_id(), new_id()], [new_id(), new_id()], [None, None], [None, None], ["c", "c"],
-        ["web", "web"], ["customer", "customer"], [False, False], [None, None], [None, None], [], [], [], [],
+        sale.place.id, sale.event.id, "{0,1}", f"{{{sale.seat('S-A-1')},NULL}}", [None, sale.zone()], [1, 2],
+        users, holds, requests, "{NULL,NULL}", [None], ["c", "c"],
+        ["web"], ["customer"], [False], [None, None], [None, None], [], [], [], [],
     ]  # fmt: skip
     async with app_conn.transaction():
         rows = await app_conn.fetch(store.Q["reserve_batch"], *values)

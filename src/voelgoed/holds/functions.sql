@@ -388,7 +388,7 @@ set search_path = public, pg_temp
 as $$
   select case p_mode
     when 'public' then true
-    when 'role_based' then p_role = any (p_roles)
+    when 'role_based' then coalesce(p_role = any (p_roles), false)  -- who is nothing is let in nowhere
     when 'membership_tier' then exists (
       select from memberships m
        where m.organization_id = p_organization and m.user_id = p_user and m.tier = p_tier and m.status = 'active'

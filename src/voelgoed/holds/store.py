@@ -170,6 +170,7 @@ async def reserve_batch(
     """
     whence = whence or origins.ids_today(batch[0].organization_id, [ask.origin for ask in batch])
     rows = [(number, ask, item) for number, ask in enumerate(batch) for item in ask.items]
+    assert rows, "an ask is for something"
     first = batch[0]
     assert {(ask.organization_id, ask.event_id) for ask in batch} == {(first.organization_id, first.event_id)}
     values = [

@@ -1,4 +1,4 @@
-"""Headers as they come: a browser says the same ones with every request, so what was made of them is kept for a minute.
+"""Headers as they come: a browser says the same ones with every request, so what was made of them is kept.
 
 Most requests come whole, in one read, with headers that were read before. Such a one needs no parser: where it ends is
 known from the headers, and what is left is one line. Everything else, and whatever a parser could understand in another
@@ -63,7 +63,8 @@ class Plain(NamedTuple):
 class Heads:
     """Those that were met of late, by their bytes, with how much follows them.
 
-    Every minute, and when there are too many, those are forgotten that nobody has sent since the last time.
+    Every minute, and when there are too many, those are forgotten that nobody has sent since the last time: none stays
+    for longer than two minutes after it was last sent.
     """
 
     def __init__(self) -> None:
