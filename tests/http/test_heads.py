@@ -1,5 +1,6 @@
 """Requests that are read at sight: what a parser would have read, from headers that may have been read before."""
 
+import itertools
 import time
 import timeit
 
@@ -14,6 +15,7 @@ from voelgoed.accounts.tokens import TOKEN_CHARS_MAX, Shown, csrf_token, new_api
 from voelgoed.http import heads as module, wire
 from voelgoed.http.exchange import Exchange, asgi
 from voelgoed.http.heads import KEPT_BYTES_MAX, KEPT_PAIRS_MAX, Heads, Plain
+from voelgoed.recent import KNOWN_S
 
 COOKIE = b"vg_session"
 BROWSER = (
@@ -164,15 +166,15 @@ def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_nobody_sends_any_more_is_forgotten() -> None:
     """A secret does not stay for as long as the process lives."""
-    heads = Heads()
+    heads, later = Heads(), itertools.count(time.monotonic() + 2 * KNOWN_S, KNOWN_S)
     first, second = read(heads, *BROWSER).head, read(heads, *BROWSER, "x: y").head
-    heads.forget_old()
+    heads.forget(next(later))
     assert read(heads, *BROWSER).head is first
-    heads.forget_old()
+    heads.forget(next(later))
     assert read(heads, *BROWSER).head is first
     assert read(heads, *BROWSER, "x: y").head is not second
-    heads.forget_old()
-    heads.forget_old()
+    heads.forget(next(later))
+    heads.forget(next(later))
     assert len(heads) == 0
 
 
@@ -186,6 +188,27 @@ async def test_a_house_forgets_them_every_minute(monkeypatch: pytest.MonkeyPatch
             place.sweep_after(seconds, monkeypatch)
             kept.append(len(place.house.heads))
     assert kept == [1, 1, 1, 1, 0]
+
+
+@on_uvloop
+async def test_who_does_not_read_their_answers_waits_with_what_they_ask_next() -> None:
+    """However plain it is: answers that nobody reads would be kept here."""
+    seen = list[bytes]()
+
+    async def look(exchange: Exchange) -> None:
+        seen.append(exchange.raw_path)
+        exchange.answer(200, b"", b"x")
+
+    async with listening(look) as place:
+        caller = await place.call()
+        await caller.ask(request("/first", method="GET"))
+        place.line.pause_writing()
+        caller.say(request("/second", method="GET"))
+        await until(lambda: place.line._waiting or len(seen) > 1)
+        assert seen == [b"/first"]
+        place.line.resume_writing()
+        assert (await caller.answer()).status == 200
+    assert seen == [b"/first", b"/second"]
 
 
 @on_uvloop

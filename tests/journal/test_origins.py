@@ -14,6 +14,7 @@ from voelgoed.journal import origins
 from voelgoed.journal.model import Fact, Origin, SearchFilter
 from voelgoed.journal.recording import record
 from voelgoed.journal.search import search
+from voelgoed.recent import Recent
 
 
 async def add_origin(db: Database, *, age: timedelta) -> UUID:
@@ -97,23 +98,10 @@ async def test_only_addresses_can_be_taken_out(app_conn: Connection, statement: 
         await app_conn.execute(statement)
 
 
-def test_newcomers_are_known_for_a_minute_or_two() -> None:
-    """Who comes back meanwhile stays known; of the others nothing is kept, so a day of visitors takes no room."""
-    now = 0
-    recent = origins.Recent[int, str](lambda: now)
-    for now in range(0, 600, 3):
-        recent.put(now, "once")
-        assert recent.get(0) == "once"
-        assert len(recent) <= 1 + 2 * origins.KNOWN_S / 3
-    assert recent.get(597) == "once"
-    assert recent.get(597 - 130) is None
-
-
 def test_what_is_known_of_newcomers_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many come at once; whoever was forgotten has the same id as before, and is written again."""
-    monkeypatch.setattr(origins, "KNOWN_MAX", 10)
-    monkeypatch.setattr(origins, "_IDS", origins.Recent())
-    monkeypatch.setattr(origins, "_WRITTEN", origins.Recent())
+    monkeypatch.setattr(origins, "_IDS", Recent(10))
+    monkeypatch.setattr(origins, "_WRITTEN", Recent(10))
     here = OrganizationId(new_id())
     seen = [Origin(session_id=new_id(), ip="192.0.2.1") for _ in range(100)]
     ids = origins.ids_today(here, seen)
@@ -122,16 +110,6 @@ def test_what_is_known_of_newcomers_has_a_limit(monkeypatch: pytest.MonkeyPatch)
     assert 10 <= len(origins._WRITTEN) <= 20
     assert origins.ids_today(here, seen) == ids
     assert set(ids[:80]) <= origins.unwritten(ids, seen).keys() <= set(ids[:90])
-
-
-def test_who_comes_back_does_not_lift_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A crowd of which nobody leaves."""
-    monkeypatch.setattr(origins, "KNOWN_MAX", 10)
-    recent = origins.Recent[int, str]()
-    for newest in range(100):
-        recent.put(newest, "here")
-        assert recent.get(newest) == "here"
-        assert sum(recent.get(one) is not None for one in range(newest)) < len(recent) <= 20
 
 
 def test_of_browsers_as_they_were_read_only_the_last_are_kept() -> None:

@@ -9,16 +9,17 @@ import re
 from typing import Final, NamedTuple
 
 from voelgoed.accounts.tokens import Shown
+from voelgoed.recent import Recent
 
 HEADS_MAX: Final = 2_000
 """Of each half: one takes 4.4 KB with a browser's headers, 9.5 KB at most, so all of them 18 MB, or 38."""
 KEPT_BYTES_MAX: Final = 2_048
 KEPT_PAIRS_MAX: Final = 32
 LENGTH_DIGITS_MAX: Final = 6
-REQUEST: Final = re.compile(rb"(GET|HEAD|POST|PUT|PATCH|DELETE) (/[A-Za-z0-9/_.~%?&=:,;+@-]*) HTTP/1\.1\r\n")
+METHODS: Final = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")}
+REQUEST: Final = re.compile(rb"(" + b"|".join(METHODS) + rb") (/[A-Za-z0-9/_.~%?&=:,;+@-]*) HTTP/1\.1\r\n")
 # Each line is looked at once, from its beginning: to look from everywhere would take seconds for some long ones.
 LINE: Final = re.compile(rb"^([A-Za-z0-9-]+): ([!-~](?:[ -~]*[!-~])?)\r\n", re.MULTILINE)
-METHODS: Final = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")}
 OUT_OF_THE_ORDINARY: Final = frozenset({b"transfer-encoding", b"upgrade", b"expect"})
 """What may change where a request ends, or what follows it."""
 
@@ -61,18 +62,13 @@ class Plain(NamedTuple):
 
 
 class Heads:
-    """Those that were met of late, by their bytes, with how much follows them.
-
-    Every minute, and when there are too many, those are forgotten that nobody has sent since the last time: none stays
-    for longer than two minutes after it was last sent.
-    """
+    """Those that were met of late, by their bytes, with how much follows them."""
 
     def __init__(self) -> None:
-        self._young: dict[bytes, tuple[Head, int]] = {}
-        self._old: dict[bytes, tuple[Head, int]] = {}
+        self._recent = Recent[bytes, tuple[Head, int]](HEADS_MAX)
 
     def __len__(self) -> int:
-        return len(self._young) + len(self._old)
+        return len(self._recent)
 
     def read(self, data: bytes) -> Plain | None:
         """The request that this is, if it is one whole request, with nothing behind it, and nothing unusual in it."""
@@ -84,23 +80,20 @@ class Heads:
         if end < start:
             return None
         lines = data[start:end]
-        found = self._young.get(lines) or self._recall(lines)
+        found = self._recent.get(lines) or self._read(lines)
         if found is None or found[1] != len(data) - end - 2:
             return None
         method, target = asked.groups()
         return Plain(METHODS[method], target, found[0], data[end + 2 :])
 
-    def forget_old(self) -> None:
-        """Forget those that were not sent since this was last done."""
-        self._old, self._young = self._young, {}
+    def forget(self, now: float) -> None:
+        """Forget those that nobody has sent for a minute or two: there are secrets in them."""
+        self._recent.forget(now)
 
-    def _recall(self, lines: bytes) -> tuple[Head, int] | None:
-        """What is known of headers, or can be seen at once; it is young again then."""
-        found = self._old.pop(lines, None) or read_plainly(lines)
+    def _read(self, lines: bytes) -> tuple[Head, int] | None:
+        found = read_plainly(lines)
         if found is not None and len(lines) <= KEPT_BYTES_MAX and len(found[0].pairs) <= KEPT_PAIRS_MAX:
-            if len(self._young) >= HEADS_MAX:
-                self.forget_old()
-            self._young[lines] = found
+            self._recent.put(lines, found)
         return found
 
 

@@ -43,7 +43,6 @@ BAD_REQUEST: Final = (
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b"
 ) % (len(BAD_BODY), BAD_BODY)
 FRAMING: Final = frozenset({b"content-length", b"transfer-encoding"})
-HEADS_S: Final = 60.0
 NO_PARSER: Final = httptools.HttpRequestParser(None)
 """Of a line that is gone: nothing more is read there."""
 
@@ -441,7 +440,6 @@ class House:
     def __init__(self, handler: Handler, turn_away: TurnAway = lambda _: None) -> None:
         self.handler, self._turn_away = handler, turn_away
         self.heads = Heads()
-        self._heads_at = 0.0
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.lines: set[Line] = set()
@@ -558,9 +556,7 @@ class House:
         """Once a second: the date for everybody, what may be forgotten, and the end of lines that keep us waiting."""
         self.now = time.monotonic()
         self.date = b"date: " + formatdate(usegmt=True).encode() + b"\r\n"
-        if self.now >= self._heads_at:
-            self._heads_at = self.now + HEADS_S
-            self.heads.forget_old()
+        self.heads.forget(self.now)
         for line in [one for one in self.lines if one.is_overdue(self.now)]:
             if line.transport is not None:
                 line.transport.abort()

@@ -1,9 +1,8 @@
 """Where facts came from is kept for a time, then emptied: a fact stays true without anybody's address."""
 
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Final, Generic, TypeVar
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -12,50 +11,18 @@ from voelgoed.db import Database
 from voelgoed.ids import OrganizationId
 from voelgoed.journal import store
 from voelgoed.journal.model import Origin
+from voelgoed.recent import Recent
 
 log = structlog.get_logger(__name__)
 
 KEPT = timedelta(days=90)
 BATCH_ROWS = 1_000
 BATCHES_MAX = 100
-KNOWN_S = 60.0
 KNOWN_MAX = 10_000
 """Of each half: a newcomer takes 700 bytes, 1,000 with the longest name of a browser, so all of them 20 MB at most."""
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class Recent(Generic[K, V]):
-    """What was met in the last minute or two. Who comes back meanwhile stays; of a day of visitors nothing does."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._young: dict[K, V] = {}
-        self._old: dict[K, V] = {}
-        self._turn_at = 0.0
-
-    def __len__(self) -> int:
-        return len(self._young) + len(self._old)
-
-    def get(self, key: K) -> V | None:
-        """What is known of it; it is young again then, where there is room among the young."""
-        found = self._young.get(key)
-        if found is None and (found := self._old.get(key)) is not None and len(self._young) < KNOWN_MAX:
-            self._young[key] = self._old.pop(key)
-        return found
-
-    def put(self, key: K, value: V) -> None:
-        """Keep it. Every minute, and when there are too many, the older half is forgotten."""
-        now = self._clock()
-        if now >= self._turn_at or len(self._young) >= KNOWN_MAX:
-            self._old, self._young = self._young, {}
-            self._turn_at = now + KNOWN_S
-        self._young[key] = value
-
-
-_WRITTEN: Final = Recent[UUID, UUID]()
+_WRITTEN: Final = Recent[UUID, UUID](KNOWN_MAX)
 """What this process has written of late; only to spare writing it again, which would change nothing."""
-_IDS: Final = Recent[tuple[OrganizationId, Origin, date], UUID]()
+_IDS: Final = Recent[tuple[OrganizationId, Origin, date], UUID](KNOWN_MAX)
 
 
 async def remember(db: Database, organization_id: OrganizationId, seen: Iterable[Origin]) -> None:
