@@ -79,7 +79,8 @@ async def test_people_are_found_by_role_and_by_words(site: Site, db: Database, o
 
     assert customer.email is not None
     assert await found(role=["owner", "staff"]) == {str(owner.user_id), str(staff.user_id)}
-    assert await found(q=customer.email[:20].upper()) == {str(customer.user_id)}
+    # Not its beginning: identifiers of one millisecond, and so these addresses, begin alike.
+    assert await found(q=customer.email[4:32].upper()) == {str(customer.user_id)}
     assert await found(q="ann", role="customer") == {str(customer.user_id)}
     assert await found(q="%") == set()
 
