@@ -374,7 +374,7 @@ BUGS = (
     Bug(
         name="clock before lock",
         edits=(
-            ("lock_holds", "as $$\nbegin", "as $$\ndeclare\n  early timestamptz := clock_timestamp();\nbegin"),
+            ("lock_holds", "as $$\ndeclare", "as $$\ndeclare\n  early timestamptz := clock_timestamp();"),
             ("lock_holds", "return clock_timestamp();", "return early;"),
         ),
         workload=lapse_while_waiting,

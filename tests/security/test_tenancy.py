@@ -135,19 +135,21 @@ async def owned(db: Database, owner_conn: Connection) -> OrganizationId:
 
 
 async def test_every_table_is_global_or_under_the_rule(owner_conn: Connection) -> None:
-    """A new table is either named as global or has the organization, the policy, and the policy forced."""
+    """A new table is either named as global or has the organization, a policy for each role, and both forced."""
     rows = await owner_conn.fetch(
         "select relname, relrowsecurity and relforcerowsecurity as is_forced,"
-        "       (select count(*) from pg_policy where polrelid = c.oid) as policies"
+        "       (select array_agg((policyname, roles)::text order by policyname) from pg_policies"
+        "         where tablename = relname) as policies"
         "  from pg_class c"
         " where relkind in ('r', 'p') and not relispartition and relnamespace = 'public'::regnamespace"
     )
     tenant = await tenant_tables(owner_conn) - GLOBAL_TABLES
     jobs = {row["relname"] for row in rows if row["relname"].startswith("pgqueuer")}
     assert {row["relname"] for row in rows} - tenant - jobs == GLOBAL_TABLES
+    both = ['(organization,"{voelgoed_app,voelgoed_owner}")', "(registry,{voelgoed_registry})"]
     assert {
         row["relname"]: (row["is_forced"], row["policies"]) for row in rows if row["relname"] in tenant
-    } == dict.fromkeys(tenant, (True, 1))
+    } == dict.fromkeys(tenant, (True, both))
     assert tenant == ALL_ROWS.keys()
 
 
@@ -196,6 +198,27 @@ async def test_not_even_the_registry_writes_for_somebody_else(
             with refused():
                 async with owner_conn.transaction():
                     await owner_conn.execute(ALL_ROWS[table], owned)
+
+
+@pytest.mark.parametrize("table", ALL_ROWS)
+async def test_the_registry_reads_one_organization_at_a_time(
+    table: str, db: Database, owner_conn: Connection, owned: OrganizationId
+) -> None:
+    """Its rule is worked out once a statement, and anew in the next; what it does not need it does not see at all."""
+    other = await make_organization(db)
+    count = f"select count(*) from {table} where organization_id = $1"
+    async with owner_conn.transaction():
+        await owner_conn.execute("set local role voelgoed_registry")
+        if not await owner_conn.fetchval("select has_any_column_privilege($1, 'select')", table):
+            with refused():
+                async with owner_conn.transaction():
+                    await owner_conn.fetchval(count, owned)
+            return
+        for place, is_seen in ((str(other.id), False), (str(owned), True), ("", False)):
+            await owner_conn.execute("select set_config('app.organization_id', $1, true)", place)
+            assert (await owner_conn.fetchval(count, owned) >= 1) is is_seen
+        await owner_conn.execute("select set_config('app.scope', 'system', true)")
+        assert await owner_conn.fetchval(count, owned) >= 1
 
 
 @pytest.mark.parametrize("table", ALL_ROWS)

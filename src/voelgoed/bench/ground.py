@@ -52,7 +52,7 @@ LAPSED_FACTS: Final = (
     " from event_seats where event_id = $1 and ordinal < $2"
 )
 LAPSED_SEATS: Final = (
-    "update event_seats set status = 'held', version = 2, hold_id = gen_random_uuid(), held_by = gen_random_uuid(),"
+    "update event_seats set status = 'held', version = 2, hold_id = ($3::uuid[])[ordinal + 1], held_by = gen_random_uuid(),"
     " locked_at = now(), held_until = now() - interval '1 second' where event_id = $1 and ordinal < $2"
 )
 LAPSED_HOLDS: Final = (
@@ -194,7 +194,7 @@ class Ground:
             await self.owner.execute("select set_config('app.scope', 'system', true)")
             await self.owner.execute(LAPSED_FACTS, sale.event_id, count)
             await self.owner.execute("set local role voelgoed_registry")
-            await self.owner.execute(LAPSED_SEATS, sale.event_id, count)
+            await self.owner.execute(LAPSED_SEATS, sale.event_id, count, [new_id() for _ in range(count)])
             await self.owner.execute(LAPSED_HOLDS, sale.event_id, count)
         await self.owner.execute("vacuum analyze seat_holds")  # as for the anchor
         began = time.perf_counter()

@@ -76,18 +76,18 @@ select item, verdict, hold_id, held_until, version, state, holder
                      $20::text[]::inet[], $21);
 
 -- name: find_holds
--- By id, of any state; the clock that counts beside them.
+-- By id, of any state; the clock that counts beside them. Found by the key, as by holds_named.
 select id, organization_id, event_id, zone_id, seat_id, user_id, quantity, source, cart_token, created_at,
        initial_expires_at, expires_at, extended_count, status::text as status, ended_at, clock_timestamp() as now
-  from seat_holds
- where organization_id = $1 and id = any ($2::uuid[]);
+  from (select * from seat_holds where id = any ($2::uuid[]) offset 0) as h
+ where organization_id = $1;
 
 -- name: list_holds_of_user
--- The basket: what somebody holds of an event now.
+-- The basket: what somebody holds of an event now. By ended_at: the index of active holds is for an event's, not a person's.
 select id, organization_id, event_id, zone_id, seat_id, user_id, quantity, source, cart_token, created_at,
        initial_expires_at, expires_at, extended_count, status::text as status, ended_at, clock_timestamp() as now
   from seat_holds
- where organization_id = $1 and user_id = $2 and event_id = $3 and status = 'active'
+ where organization_id = $1 and user_id = $2 and event_id = $3 and ended_at is null
    and created_at > now() - interval '70 minutes' and expires_at > clock_timestamp()
  order by created_at, id
  limit $4;

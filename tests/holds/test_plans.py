@@ -1,0 +1,232 @@
+"""What a call reads when PostgreSQL has no figures, or yesterday's: no more than with figures of today.
+
+A sale begins, and within a minute an event has thousands of holds of which the figures know nothing: by them hardly any
+hold is active, an event has few, an organization has few. A plan that trusts them walks all of them for every call.
+"""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from tests.make.holds import Sale, on_sale
+from voelgoed.accounts.model import Organization, Role
+from voelgoed.db import Connection
+from voelgoed.embedded import Embedded
+from voelgoed.holds import store
+from voelgoed.holds.model import Ask, Item
+from voelgoed.ids import new_id
+from voelgoed.journal import origins
+from voelgoed.journal.model import Origin
+from voelgoed.seating.generate import generate
+from voelgoed.seating.spec import RowsSpec, Spec
+from voelgoed.wiring import Services
+
+SECTIONS: Final = tuple(
+    RowsSpec(
+        code=f"S{number}",
+        name=f"Section {number}",
+        rows=20,
+        seats=50,
+        distance=2_000 * (number + 1),
+        wheelchair_spaces=4,
+    )
+    for number in range(4)
+)
+HELD: Final = 3_000
+# What is read of tables and their indexes for one place is some forty to ninety pages, however many others there are.
+PAGES_A_CALL, PAGES_A_PLACE = 100, 70
+
+YESTERDAYS: Final = (
+    "insert into seat_holds (id, organization_id, event_id, zone_id, seat_id, user_id, cart_token, created_at,"
+    " initial_expires_at, expires_at, status, ended_at)"
+    " select gen_random_uuid(), md5('o' || i % 300)::uuid, md5('e' || i % 1000)::uuid, gen_random_uuid(),"
+    " gen_random_uuid(), md5('u' || i % 5)::uuid, 'c', now() - interval '1 day', now() - interval '23 hours',"
+    " now() - interval '23 hours', 'expired', now() - interval '23 hours' from generate_series(1, 2000) as i"
+)
+TODAYS_SEATS: Final = (
+    "update event_seats set status = 'held', version = 2, hold_id = gen_random_uuid(), held_by = gen_random_uuid(),"
+    " locked_at = now(), held_until = now() + case when ordinal % 10 = 0 then interval '-1 second' else '9 minutes' end"
+    " where event_id = $1 and ordinal < $2"
+)
+TODAYS: Final = (
+    "insert into seat_holds (id, organization_id, event_id, zone_id, seat_id, user_id, cart_token, created_at,"
+    " initial_expires_at, expires_at) select hold_id, organization_id, event_id, zone_id, seat_id, held_by, 'c',"
+    " held_until - interval '10 minutes', held_until, held_until from event_seats where event_id = $1 and ordinal < $2"
+)
+ANALYZE: Final = "analyze seat_holds, event_seats, event_zones, tickets"
+FORGET: Final = "delete from pg_statistic where starelid in (select unnest('{seat_holds,event_seats,tickets}'::regclass[]))"
+PLAN: Final = "explain (analyze, buffers, format json) "
+
+
+class Crowd:
+    """An event with thousands of holds, in a transaction that nobody sees the end of: its figures go with it."""
+
+    def __init__(self, sale: Sale, admin: Connection, origin: Origin) -> None:
+        self.sale, self.admin, self.origin = sale, admin, origin
+        self.key = (sale.place.id, sale.event.id)
+        self.held: list[asyncpg.Record] = []
+        self.free: list[UUID] = []
+        self.wheelchairs: list[UUID] = []
+
+    async def arrive(self) -> None:
+        await self.admin.execute(TODAYS_SEATS, self.sale.event.id, HELD)
+        await self.admin.execute(TODAYS, self.sale.event.id, HELD)
+        seats = await self.admin.fetch(
+            "select seat_id, is_wheelchair, hold_id, held_by, held_until > now() as is_live from event_seats"
+            " where event_id = $1 order by md5(ordinal::text)",
+            self.sale.event.id,
+        )
+        self.held = [row for row in seats if row["is_live"]]
+        self.free = [row["seat_id"] for row in seats if row["hold_id"] is None and not row["is_wheelchair"]]
+        self.wheelchairs = [row["seat_id"] for row in seats if row["hold_id"] is None and row["is_wheelchair"]]
+
+    async def read(self, query: str, *values: object) -> int:
+        """How many pages a question reads, asked as the application asks it."""
+        await self.admin.execute("set local session authorization voelgoed_app")
+        told = json.loads(await self.admin.fetchval(PLAN + query, *values))
+        await self.admin.execute("set local session authorization postgres")
+        plan = told[0]["Plan"]
+        pages: int = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+        return pages
+
+    async def reserve(self, *seats: UUID) -> int:
+        """The pages of a batch in which different people ask for a seat each."""
+        asks = [
+            Ask(
+                organization_id=self.sale.place.id,
+                event_id=self.sale.event.id,
+                user_id=self.held.pop()["held_by"],
+                role=Role.CUSTOMER,
+                is_staff=False,
+                items=(Item(new_id(), seat_id=seat),),
+                cart_token="cart",
+                source="web",
+                request_id=new_id(),
+                origin=self.origin,
+                ip=None,
+            )
+            for seat in seats
+        ]
+        pages = 0
+
+        async def asked(query: str, *values: object, **_: object) -> list[asyncpg.Record]:
+            nonlocal pages
+            pages = await self.read(query, *values)
+            return []
+
+        await store.reserve_batch(asked, asks)  # explained, not answered
+        return pages
+
+    async def extend(self) -> int:
+        one = self.held.pop()
+        return await self.read(store.Q["extend_holds"], *self.key, one["held_by"], [one["hold_id"]], None, None)
+
+    async def release(self) -> int:
+        one = self.held.pop()
+        return await self.read(
+            store.Q["release_holds"], *self.key, one["held_by"], [one["hold_id"]], one["held_by"], None, None, "x"
+        )
+
+    async def convert(self) -> int:
+        one = self.held.pop()
+        return await self.read(
+            store.Q["convert_holds"],
+            *self.key,
+            one["held_by"],
+            [one["hold_id"]],
+            [new_id()],
+            [new_id()],
+            new_id(),
+            False,
+            None,
+            None,
+        )
+
+    async def block(self) -> int:
+        seat = self.held.pop()["seat_id"]
+        return await self.read(store.Q["block_seats"], *self.key, [seat], True, new_id(), None, None, "x")
+
+    async def expire(self) -> int:
+        return await self.read(store.Q["expire_holds"], *self.key, 10)
+
+    async def release_all(self) -> int:
+        return await self.read(store.Q["release_all_holds"], *self.key, 10, None, None, "x")
+
+    async def hand_over(self) -> int:
+        guest = self.held.pop()["held_by"]
+        await self.admin.execute("insert into users (id, name, is_guest) values ($1, 'Guest', true)", guest)
+        return await self.read(
+            store.Q["hand_over_holds"], self.sale.place.id, guest, new_id(), "customer", False, 50, None, None
+        )
+
+    async def find(self) -> int:
+        return await self.read(
+            store.Q["find_holds"], self.sale.place.id, [self.held.pop()["hold_id"] for _ in range(10)]
+        )
+
+    async def basket(self) -> int:
+        return await self.read(
+            store.Q["list_holds_of_user"], self.sale.place.id, self.held.pop()["held_by"], self.sale.event.id, 200
+        )
+
+
+# Each with the places it is about.
+CALLS: Final[dict[str, tuple[Callable[[Crowd], Awaitable[int]], int]]] = {
+    "reserve": (lambda crowd: crowd.reserve(crowd.free.pop()), 1),
+    "reserve many": (lambda crowd: crowd.reserve(*(crowd.free.pop() for _ in range(20))), 20),
+    "reserve a wheelchair space": (lambda crowd: crowd.reserve(crowd.wheelchairs.pop()), 1),
+    "extend": (Crowd.extend, 1),
+    "release": (Crowd.release, 1),
+    "convert": (Crowd.convert, 1),
+    "block": (Crowd.block, 1),
+    "expire": (Crowd.expire, 10),
+    "release all": (Crowd.release_all, 10),
+    "hand over": (Crowd.hand_over, 1),
+    "find": (Crowd.find, 10),
+    "basket": (Crowd.basket, 1),
+}
+
+
+@pytest.fixture
+async def crowd(
+    services: Services, place: Organization, servers: Embedded, database: str, request: pytest.FixtureRequest
+) -> AsyncIterator[Crowd]:
+    """Yesterday's holds, figures about them or none, and today's holds, of which the figures know nothing."""
+    sale = await on_sale(services, place, layout=generate(Spec(name="Hall", blocks=SECTIONS)))
+    origin = Origin()
+    await origins.remember(services.db, place.id, [origin])
+    admin = await asyncpg.connect(servers.postgres_url("postgres", database))
+    try:
+        await admin.execute("begin")
+        await admin.execute("delete from seat_holds")
+        await admin.execute(YESTERDAYS)
+        await admin.execute(ANALYZE)
+        if request.param == "none":
+            await admin.execute(FORGET)
+        made = Crowd(sale, admin, origin)
+        await made.arrive()
+        await admin.execute("select set_config('app.organization_id', $1, true)", str(place.id))
+        yield made
+    finally:
+        await admin.close()  # and everything is as it was
+
+
+@pytest.mark.parametrize("crowd", ["none", "yesterday"], indirect=True)
+@pytest.mark.parametrize("name", CALLS)
+async def test_no_call_is_dearer_for_want_of_figures(crowd: Crowd, name: str) -> None:
+    """The second of two calls, so that neither pays for being planned; then with figures of what is there."""
+    call, places = CALLS[name]
+
+    async def second() -> int:
+        await call(crowd)
+        return await call(crowd)
+
+    without = await second()
+    await crowd.admin.execute(ANALYZE)
+    with_figures = await second()
+    assert max(without, with_figures) <= PAGES_A_CALL + PAGES_A_PLACE * places
+    assert without <= 1.5 * with_figures + 30, "one walk through the holds of the event is a hundred pages"
