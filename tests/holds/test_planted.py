@@ -360,7 +360,15 @@ class Bug:
 
 SYSTEM = "perform set_config('app.scope', 'system', true);"
 OWN = "perform set_config('app.organization_id', p_organization::text, true);"
-NO_ROW_LOCK = (("reserve_batch", "       for no key update skip locked\n", ""),)
+NO_ROW_LOCK = (("reserve_batch", "\n                            for no key update skip locked) as s", ") as s"),)
+# A row is where it was when it was locked, or not to be found: that is one guard more.
+SOUGHT_AGAIN = (
+    (
+        "reserve_batch",
+        "where s.ctid = n.row and p_seats[n.place] is not null",
+        "where s.event_id = p_event and s.seat_id = p_seats[n.place]",
+    ),
+)
 NO_PIT_GUARD = (("reserve_zones", "      when free < wanted then 'block_at_capacity'\n", ""),)
 NO_TENANT = tuple(("reserve_batch", f"{table}.organization_id = p_organization and ", "") for table in ("s", "z", "e"))
 
@@ -388,7 +396,7 @@ BUGS = (
     ),
     Bug(
         name="missing version guard, nor an index of active holds",
-        edits=NO_ROW_LOCK,
+        edits=(*NO_ROW_LOCK, *SOUGHT_AGAIN),
         also="drop index seat_holds_active_seat;",
         workload=two_at_one_seat,
         check="two_active_holds_of_a_seat",
@@ -401,7 +409,7 @@ BUGS = (
     ),
     Bug(
         name="unordered locks",
-        edits=(("lock_holds", "    order by s.ordinal\n", "    order by s.ordinal desc\n"),),
+        edits=(("lock_holds", "order by n.ordinal) as n", "order by n.ordinal desc) as n"),),
         workload=cross_each_other,
         says="two calls stood in each other's way",
     ),
@@ -430,8 +438,8 @@ BUGS = (
         edits=(
             (
                 "reserve_batch",
-                "and s.status = 'held' and s.held_until <= (select lapse_clock(moment))",
-                "and s.status = 'held'",
+                "where s.status = 'held' and s.held_until <= (select lapse_clock(moment))",
+                "where s.status = 'held'",
             ),
         ),
         workload=ask_for_a_held_seat,
@@ -440,7 +448,7 @@ BUGS = (
     Bug(
         name="no take-over",
         edits=(
-            ("reserve_batch", "and s.status = 'held' and s.held_until <= (select lapse_clock(moment))", "and false"),
+            ("reserve_batch", "where s.status = 'held' and s.held_until <= (select lapse_clock(moment))", "where false"),
         ),
         workload=ask_for_a_lapsed_seat,
         says="a free seat could not be had",

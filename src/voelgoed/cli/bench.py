@@ -100,7 +100,7 @@ def mixed(
 
 @bench.command("expiry")
 def expiry(
-    holds: Annotated[int, typer.Option(min=100, max=20_000, help="How many have lapsed.")] = 10_000,
+    holds: Annotated[int, typer.Option(min=100, max=20_000, help="How many have lapsed.")] = 20_000,
     rounds: Rounds = 3,
     *,
     as_json: AsJson = False,

@@ -328,6 +328,19 @@ as $$
   select * from seat_holds where id = any (p_holds) offset 0
 $$;
 
+-- The same for seats, whose event may be a hundred times as large as most: as soon as PostgreSQL believes that it is as small
+-- as those it would rather read all of it.
+create or replace function seats_named(p_organization uuid, p_event uuid, p_seats uuid[]) returns setof event_seats
+language sql
+stable
+as $$
+  select s.*
+    from unnest(p_seats) as n (id)
+   cross join lateral (select * from event_seats e
+                        where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = n.id
+                       offset 0) as s
+$$;
+
 -- Give active holds of one event back: their seats become available, their places can be had again. The caller has locked
 -- seats, holds and zones. How many there were.
 create or replace function hold_end(
@@ -342,11 +355,13 @@ declare
   by_number uuid[];
   z record;
 begin
+  if not cardinality(p_holds) > 0 then
+    return 0;  -- by an empty list every hold of the event would be walked for nothing
+  end if;
   with gone as (
     update seat_holds h
        set status = p_status, ended_at = p_now, updated_at = p_now
-      from holds_named(p_holds) as n
-     where n.organization_id = p_organization and n.event_id = p_event and n.status = 'active' and h.id = n.id
+     where h.id = any (p_holds) and h.event_id = p_event and h.ended_at is null  -- no more than its key can find, as above
     returning h.id, h.seat_id, h.user_id
   ), seat as (
     update event_seats s
@@ -444,6 +459,7 @@ returns table (
 )
 language plpgsql
 security definer
+set plan_cache_mode = force_generic_plan
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -454,6 +470,8 @@ declare
   until timestamptz;
   refusal text;
   locked uuid[];
+  places integer[];
+  rows tid[];
   free integer;
   asked integer;
   by_number integer;
@@ -463,6 +481,7 @@ declare
   wheelchairs uuid[];
   is_simple boolean;
   items_n integer;
+  given integer;
 begin
   perform set_config('app.organization_id', p_organization::text, true);
   items_n := cardinality(p_asks);
@@ -486,15 +505,21 @@ begin
 
   -- Seats, in one order. Whoever is at one of them now is not waited for: that ask comes again in the next batch.
   with taken as materialized (
-    select s.seat_id, s.status, s.zone_id, s.is_wheelchair
-      from event_seats s
-     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (p_seats)
-     order by s.ordinal
-       for no key update skip locked
+    select n.place, s.*
+      from (select distinct on (e.ordinal) e.ordinal, n.place
+              from unnest(p_seats) with ordinality as n (id, place)
+             cross join lateral (select e.ordinal from event_seats e
+                                  where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = n.id
+                                 offset 0) as e  -- as by seats_named
+             order by e.ordinal) as n
+     cross join lateral (select e.ctid as row, e.seat_id, e.status, e.zone_id, e.is_wheelchair
+                           from event_seats e
+                          where e.organization_id = p_organization and e.event_id = p_event and e.ordinal = n.ordinal
+                            for no key update skip locked) as s
   )
-  select array_agg(t.seat_id), count(*) filter (where t.status = 'available'), array_agg(distinct t.zone_id),
-         array_agg(t.seat_id) filter (where t.is_wheelchair)
-    into locked, free, seat_zones, wheelchairs
+  select array_agg(t.seat_id), array_agg(t.place), array_agg(t.row), count(*) filter (where t.status = 'available'),
+         array_agg(distinct t.zone_id), array_agg(t.seat_id) filter (where t.is_wheelchair)
+    into locked, places, rows, free, seat_zones, wheelchairs
     from taken t;
 
   -- People, and addresses where they are counted: limits are exact when one asks in many places at once.
@@ -532,9 +557,8 @@ begin
   end if;
   if item is not null then
     select array_agg(s.seat_id), count(*) filter (where s.status = 'available') into locked, free
-      from event_seats s
-     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (locked)
-       and s.seat_id = any (p_seats);
+      from seats_named(p_organization, p_event, locked) as s
+     where s.seat_id = any (p_seats);
   end if;
   asked := cardinality(array_remove(p_seats, null));
   by_number := cardinality(array_remove(p_asks, null)) - asked;
@@ -560,9 +584,8 @@ begin
   -- Lapsed holds of these seats end first, in a statement of their own: the index of active holds must see it.
   if free < cardinality(locked) then
     select array_agg(s.hold_id) into lapsed
-      from event_seats s
-     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (locked)
-       and s.status = 'held' and s.held_until <= (select lapse_clock(moment));
+      from seats_named(p_organization, p_event, locked) as s
+     where s.status = 'held' and s.held_until <= (select lapse_clock(moment));
     if lapsed is not null then
       perform hold_lapse(p_organization, p_event, lapsed, null, moment);
     end if;
@@ -594,27 +617,32 @@ begin
                                            where h.organization_id = p_organization and h.user_id = a.u
                                              and h.created_at > moment - interval '70 minutes') as b on true
                       where a.n + coalesce(b.n, 0) > least(10, rules.seats_max)) then
-    -- Nothing in the way: every seat free, open to everybody, nobody near a limit.
+    -- Nothing in the way: every seat free, open to everybody, nobody near a limit. So nothing was done to these rows since
+    -- they were locked, and they are where they were.
     return query
     with seat as (
       update event_seats s
-         set status = 'held', hold_id = i.hold, held_by = i.u, held_until = until, locked_at = moment,
+         set status = 'held', hold_id = p_holds[n.place], held_by = p_users[n.place], held_until = until, locked_at = moment,
              version = s.version + 1
-        from unnest(p_seats, p_users, p_holds, p_requests, p_origins, p_ips, p_carts, p_sources)
-             with ordinality as i (seat, u, hold, request, origin, ip, cart, source, place)
-       where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = i.seat
-      returning i.place, i.u, i.hold, i.request, i.origin, i.ip, i.cart, i.source, s.seat_id, s.zone_id, s.version
+        from unnest(places, rows) as n (place, row)
+       where s.ctid = n.row and p_seats[n.place] is not null
+      returning n.place, s.seat_id, s.zone_id, s.version
     ), hold as (
       insert into seat_holds (id, organization_id, event_id, zone_id, seat_id, user_id, source, client_ip, cart_token,
                               created_at, initial_expires_at, expires_at, updated_at)
-      select hold, p_organization, p_event, zone_id, seat_id, u, source, ip, cart, moment, until, until, moment from seat
+      select p_holds[place], p_organization, p_event, zone_id, seat_id, p_users[place], p_sources[place], p_ips[place],
+             p_carts[place], moment, until, until, moment
+        from seat
     ), fact as (
       insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
-      select p_organization, (select journal_number()), 'seat_reserved', p_event, seat_id, version, u, request, origin,
-             jsonb_build_object('hold_id', hold, 'held_until', until, 'source', source)
+      select p_organization, (select journal_number()), 'seat_reserved', p_event, seat_id, version, p_users[place],
+             p_requests[place], p_origins[place],
+             jsonb_build_object('hold_id', p_holds[place], 'held_until', until, 'source', p_sources[place])
         from seat
     )
-    select place::integer, 'created', hold, until, version, null::text, null::uuid from seat;
+    select place, 'created', p_holds[place], until, version, null::text, null::uuid from seat;
+    get diagnostics given = row_count;
+    assert given = asked, 'every seat was free';
   elsif asked > 0 then
     return query
     with recursive item as (
@@ -640,7 +668,9 @@ begin
                else 'created'
              end as own
         from item i
-        left join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = i.seat
+        left join lateral (select * from event_seats e
+                            where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = i.seat
+                           offset 0) as s on true
         left join event_zones z on z.organization_id = p_organization and z.event_id = p_event and z.zone_id = s.zone_id
     ), grouped as (
       select *, bool_and(own in ('created', 'existing')) over (partition by ask) as is_whole,
@@ -729,7 +759,10 @@ begin
          set status = 'held', hold_id = w.hold, held_by = w.u, held_until = until, locked_at = moment,
              version = s.version + 1
         from win w
-       where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = w.seat
+       cross join lateral (select e.ctid as row from event_seats e
+                            where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = w.seat
+                           offset 0) as n
+       where s.ctid = n.row
     ), hold as (
       insert into seat_holds (id, organization_id, event_id, zone_id, seat_id, user_id, source, client_ip, cart_token,
                               created_at, initial_expires_at, expires_at, updated_at)
@@ -902,10 +935,10 @@ begin
                         where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = h.seat_id
                        offset 0) as s on true
    where h.organization_id = p_organization and h.event_id = p_event;
-  perform from event_seats s
-    where s.organization_id = p_organization and s.event_id = p_event and s.ordinal = any (seats)
-    order by s.ordinal
-      for no key update;
+  perform from (select n.ordinal from unnest(seats) as n (ordinal) order by n.ordinal) as n
+    cross join lateral (select from event_seats e
+                         where e.organization_id = p_organization and e.event_id = p_event and e.ordinal = n.ordinal
+                           for no key update) as s;
   if by_number is not null then
     perform from seat_holds h where h.id = any (by_number) order by h.id for no key update;
     perform from event_zones z
@@ -925,6 +958,7 @@ returns table (hold_id uuid, verdict text, expires_at timestamptz, seat_id uuid,
 language plpgsql
 security definer
 set lock_timeout = '500ms'
+set plan_cache_mode = force_generic_plan
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -999,6 +1033,7 @@ returns table (hold_id uuid, verdict text, seat_id uuid)
 language plpgsql
 security definer
 set lock_timeout = '500ms'
+set plan_cache_mode = force_generic_plan
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -1045,6 +1080,7 @@ returns table (event_id uuid, hold_id uuid, seat_id uuid, quantity integer, verd
 language plpgsql
 security definer
 set lock_timeout = '500ms'
+set plan_cache_mode = force_generic_plan
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -1071,13 +1107,15 @@ begin
            order by h.created_at, h.id
            limit p_limit) as l;
   foreach one in array coalesce(events_of, '{}') loop
-    perform from event_seats s
-      where s.organization_id = p_organization and s.event_id = one
-        and s.seat_id = any (array(select h.seat_id from holds_named(picked) as h
-                                    where h.organization_id = p_organization and h.event_id = one
-                                      and h.seat_id is not null))
-      order by s.ordinal
-        for no key update;
+    perform from (select n.ordinal
+                    from seats_named(p_organization, one,
+                                     array(select h.seat_id from holds_named(picked) as h
+                                            where h.organization_id = p_organization and h.event_id = one
+                                              and h.seat_id is not null)) as n
+                   order by n.ordinal) as n
+      cross join lateral (select from event_seats e
+                           where e.organization_id = p_organization and e.event_id = one and e.ordinal = n.ordinal
+                             for no key update) as s;
   end loop;
   -- Both: the account's limits are exact, and what the guest asked for meanwhile is either seen here or comes too late.
   perform pg_advisory_xact_lock(k)
@@ -1184,6 +1222,7 @@ create or replace function hold_convert(
 language plpgsql
 security definer
 set lock_timeout = '500ms'
+set plan_cache_mode = force_generic_plan
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -1218,7 +1257,9 @@ begin
          array_agg(h.id) filter (where h.status = 'active' and h.expires_at <= moment) as lapsed
     into known
     from holds_named(p_holds) as h
-    left join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = h.seat_id
+    left join lateral (select * from event_seats e
+                        where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = h.seat_id
+                       offset 0) as s on true
    where h.organization_id = p_organization and h.event_id = p_event and h.user_id = p_user;
   if known.n <> cardinality(p_holds) or known.n = 0 then
     return 'hold_not_found';
@@ -1245,9 +1286,9 @@ begin
     assert cardinality(p_late_holds) = cardinality(p_holds), 'a new hold for each that may have lapsed';
     -- Whoever else took a place meanwhile and let it lapse; and what of ours has lapsed and was not noticed yet.
     select array_agg(s.hold_id) into rival
-      from holds_named(p_holds) as h
-      join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = h.seat_id
-     where h.organization_id = p_organization and s.status = 'held' and s.held_until <= moment;
+      from seats_named(p_organization, p_event,
+                       array(select h.seat_id from holds_named(p_holds) as h where h.organization_id = p_organization)) as s
+     where s.status = 'held' and s.held_until <= moment;
     select rival || array_agg(l.id) into rival
       from (select o.id from seat_holds o
              where o.organization_id = p_organization and o.event_id = p_event and o.seat_id is null
@@ -1266,11 +1307,11 @@ begin
       return 'holds_expired';
     end if;
     perform hold_end(p_organization, p_event,
-                     array(select s.hold_id from holds_named(p_holds) as h
-                             join event_seats s on s.organization_id = p_organization and s.event_id = p_event
-                                               and s.seat_id = h.seat_id
-                            where h.organization_id = p_organization and s.status = 'held'
-                              and s.hold_id <> all (p_holds)),
+                     array(select s.hold_id
+                             from seats_named(p_organization, p_event,
+                                              array(select h.seat_id from holds_named(p_holds) as h
+                                                     where h.organization_id = p_organization)) as s
+                            where s.status = 'held' and s.hold_id <> all (p_holds)),
                      'cancelled', 'seat_hold_released', p_user, p_request, p_origin, moment,
                      '{"reason": "late_payment"}');
     with late as (
@@ -1287,7 +1328,10 @@ begin
          set status = 'held', hold_id = l.id, held_by = p_user, held_until = moment + interval '1 minute',
              locked_at = moment, version = s.version + 1
         from late l
-       where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = l.seat_id
+       cross join lateral (select e.ctid as row from event_seats e
+                            where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = l.seat_id
+                           offset 0) as n
+       where s.ctid = n.row
       returning s.seat_id, s.version, l.id
     )
     insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
@@ -1319,12 +1363,14 @@ begin
     select p_tickets[p.before + i], p_organization, p_event, p.zone_id, p.seat_id, p.id, i, p_user, p_order, moment
       from placed p, generate_series(1, p.quantity) as i
   ), seat as (
-    -- Of what was held, not of the tickets: how many those may be nobody can guess, and the whole hall would be read for them.
     update event_seats s
        set status = 'sold', ticket_id = p_tickets[p.before + 1], hold_id = null, held_by = null, held_until = null,
            locked_at = null, version = s.version + 1
       from placed p
-     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = p.seat_id
+     cross join lateral (select e.ctid as row from event_seats e
+                          where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = p.seat_id
+                         offset 0) as n
+     where s.ctid = n.row
     returning s.seat_id, s.version, s.ticket_id, p.id as hold_id
   )
   insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
@@ -1371,12 +1417,12 @@ begin
   -- A seat has the end of its hold, and whoever changes either locks the seat first: what was extended or ended since it
   -- was picked is passed over here.
   select array_agg(l.hold_id) into of_seats
-    from (select s.hold_id
-            from event_seats s
-           where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (due)
-             and s.status = 'held' and s.held_until <= (select lapse_clock(clock_timestamp()))
-           order by s.ordinal
-             for no key update skip locked) as l;
+    from (select n.ordinal from seats_named(p_organization, p_event, due) as n order by n.ordinal) as n
+   cross join lateral (select s.hold_id
+                         from event_seats s
+                        where s.organization_id = p_organization and s.event_id = p_event and s.ordinal = n.ordinal
+                          and s.status = 'held' and s.held_until <= (select lapse_clock(clock_timestamp()))
+                          for no key update skip locked) as l;
   if exists (select from event_zones z
               where z.organization_id = p_organization and z.event_id = p_event
                 and z.zone_type not in ('reserved_seating', 'vip_reserved')) then
@@ -1416,6 +1462,7 @@ returns table (seat_id uuid, verdict text, version integer, was text, became tex
 language plpgsql
 security definer
 set lock_timeout = '500ms'
+set plan_cache_mode = force_generic_plan
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -1426,10 +1473,10 @@ declare
   own jsonb;
 begin
   perform set_config('app.organization_id', p_organization::text, true);
-  perform from event_seats s
-    where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (p_seats)
-    order by s.ordinal
-      for no key update;
+  perform from (select distinct n.ordinal from seats_named(p_organization, p_event, p_seats) as n order by 1) as n
+    cross join lateral (select from event_seats e
+                         where e.organization_id = p_organization and e.event_id = p_event and e.ordinal = n.ordinal
+                           for no key update) as s;
   moment := clock_timestamp();
   if exists (select from events e
               where e.organization_id = p_organization and e.id = p_event
@@ -1439,8 +1486,8 @@ begin
   end if;
   if p_is_block then
     select array_agg(s.hold_id), array_agg(s.seat_id) into held, freed
-      from event_seats s
-     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (p_seats) and s.status = 'held';
+      from seats_named(p_organization, p_event, p_seats) as s
+     where s.status = 'held';
     if held is not null then
       perform hold_lapse(p_organization, p_event,
                          array(select h.id from holds_named(held) as h
@@ -1460,14 +1507,16 @@ begin
        set status = case when p_is_block or k.kept is not null then 'blocked' else 'available' end::seat_status,
            blocked_by = case when p_is_block then 'staff' else k.kept end,
            version = s.version + 1
-      from (select e.seat_id,
+      from (select e.row,
                    case when coalesce(own, '[]') ? e.seat_id::text then 'layout'
                         when not z.is_enabled or z.zone_type not in ('reserved_seating', 'vip_reserved') then 'zone' end
                      as kept
-              from event_seats e
-              join event_zones z on z.organization_id = p_organization and z.event_id = p_event and z.zone_id = e.zone_id
-             where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = any (p_seats)) as k
-     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = k.seat_id
+              from unnest(p_seats) as n (id)
+             cross join lateral (select e.ctid as row, e.seat_id, e.zone_id from event_seats e
+                                  where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = n.id
+                                 offset 0) as e
+              join event_zones z on z.organization_id = p_organization and z.event_id = p_event and z.zone_id = e.zone_id) as k
+     where s.ctid = k.row
        and case when p_is_block then s.status = 'available' else s.status = 'blocked' and s.blocked_by = 'staff' end
     returning s.seat_id, s.version, s.status
   ), fact as (
@@ -1488,7 +1537,7 @@ begin
          case when x.id = any (freed) then 'held' when p_is_block then 'available' else 'blocked' end,
          d.status::text
     from unnest(p_seats) as x (id)
-    left join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = x.id
+    left join seats_named(p_organization, p_event, p_seats) as s on s.seat_id = x.id
     left join done d on d.seat_id = x.id;
 end
 $$;
@@ -1500,6 +1549,7 @@ create or replace function ticket_void(
 language plpgsql
 security definer
 set lock_timeout = '500ms'
+set plan_cache_mode = force_generic_plan
 set search_path = public, pg_temp
 as $$
 declare
@@ -1576,11 +1626,12 @@ begin
            order by h.expires_at
            limit p_limit) as l;
   select array_agg(l.hold_id) into picked
-    from (select s.hold_id
-            from event_seats s
-           where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = any (due) and s.status = 'held'
-           order by s.ordinal
-             for no key update skip locked) as l;
+    from (select n.ordinal from seats_named(p_organization, p_event, due) as n order by n.ordinal) as n
+   cross join lateral (select s.hold_id
+                         from event_seats s
+                        where s.organization_id = p_organization and s.event_id = p_event and s.ordinal = n.ordinal
+                          and s.status = 'held'
+                          for no key update skip locked) as l;
   if picked is null then
     select array_agg(l.id) into picked
       from (select h.id
@@ -1615,7 +1666,7 @@ declare
     'seats_block', 'ticket_void'];
   inner_ones constant text[] := array[
     'hold_rules', 'lapse_clock', 'zone_move', 'hold_end', 'hold_lapse', 'may_book', 'sale_refusal', 'reserve_zones',
-    'lock_holds', 'holds_named'];
+    'lock_holds', 'holds_named', 'seats_named'];
 begin
   grant create on schema public to voelgoed_registry;
   for own in select oid::regprocedure from pg_proc

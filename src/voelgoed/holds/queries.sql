@@ -76,11 +76,11 @@ select item, verdict, hold_id, held_until, version, state, holder
                      $20::text[]::inet[], $21);
 
 -- name: find_holds
--- By id, of any state; the clock that counts beside them. Found by the key, as by holds_named.
+-- By id, of any state; the clock that counts beside them. By the key, as by holds_named: `is true` is what no index is asked.
 select id, organization_id, event_id, zone_id, seat_id, user_id, quantity, source, cart_token, created_at,
        initial_expires_at, expires_at, extended_count, status::text as status, ended_at, clock_timestamp() as now
-  from (select * from seat_holds where id = any ($2::uuid[]) offset 0) as h
- where organization_id = $1;
+  from seat_holds
+ where id = any ($2::uuid[]) and (organization_id = $1) is true;
 
 -- name: list_holds_of_user
 -- The basket: what somebody holds of an event now. By ended_at: the index of active holds is for an event's, not a person's.
