@@ -85,7 +85,7 @@ async def test_seats_and_places_by_number_are_counted_together(
 ) -> None:
     """As PostgreSQL counts them and as the map does: by zone, and the same number for the same state."""
     await sale.hold(sale.caller(), "S-A-1", "S-A-2")
-    # A map that is being read for that hold is shared with who asks meanwhile, and nobody tells it what is written by hand.
+    # A map that is being read for that hold is shared with who asks meanwhile; nobody tells it what is written by hand.
     await services.availability.load(sale.place.id, sale.event.id)
     await sell_seat(owner_conn, sale.event, sale.seated.ordinal("S-A-3"))
     await block_seat(owner_conn, sale.event, sale.seated.ordinal("V-A-1"))

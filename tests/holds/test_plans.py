@@ -38,8 +38,8 @@ SECTIONS: Final = tuple(
     for number in range(15)
 )
 HELD: Final = 3_000
-# What is read of tables and their indexes, however many others there are. A walk through all holds of the event is a hundred
-# pages, one through its seats five hundred.
+# What is read of tables and their indexes, however many others there are. A walk through all holds of the event is a
+# hundred pages, one through its seats five hundred.
 PAGES_A_CALL, PAGES_A_PLACE = 100, 70
 
 YESTERDAYS: Final = (
@@ -65,7 +65,9 @@ TODAYS: Final = (
     " held_until - interval '10 minutes', held_until, held_until from event_seats where event_id = $1 and ordinal < $2"
 )
 ANALYZE: Final = "analyze seat_holds, event_seats, event_zones, tickets"
-FORGET: Final = "delete from pg_statistic where starelid in (select unnest('{seat_holds,event_seats,tickets}'::regclass[]))"
+FORGET: Final = (
+    "delete from pg_statistic where starelid in (select unnest('{seat_holds,event_seats,tickets}'::regclass[]))"
+)
 PLAN: Final = "explain (analyze, buffers, format json) "
 
 
@@ -139,7 +141,7 @@ class Crowd:
         )
 
     async def convert(self) -> int:
-        one = self.held.pop()
+        one, is_paid = self.held.pop(), False
         return await self.read(
             store.Q["convert_holds"],
             *self.key,
@@ -148,14 +150,15 @@ class Crowd:
             [new_id()],
             [new_id()],
             new_id(),
-            False,
+            is_paid,
             None,
             None,
         )
 
     async def block(self) -> int:
         seat = self.held.pop()["seat_id"]
-        return await self.read(store.Q["block_seats"], *self.key, [seat], True, new_id(), None, None, "x")
+        is_block = True
+        return await self.read(store.Q["block_seats"], *self.key, [seat], is_block, new_id(), None, None, "x")
 
     async def expire(self) -> int:
         return await self.read(store.Q["expire_holds"], *self.key, 10)
@@ -164,10 +167,10 @@ class Crowd:
         return await self.read(store.Q["release_all_holds"], *self.key, 10, None, None, "x")
 
     async def hand_over(self) -> int:
-        guest = self.held.pop()["held_by"]
+        guest, is_staff = self.held.pop()["held_by"], False
         await self.admin.execute("insert into users (id, name, is_guest) values ($1, 'Guest', true)", guest)
         return await self.read(
-            store.Q["hand_over_holds"], self.sale.place.id, guest, new_id(), "customer", False, 50, None, None
+            store.Q["hand_over_holds"], self.sale.place.id, guest, new_id(), "customer", is_staff, 50, None, None
         )
 
     async def find(self) -> int:
@@ -208,7 +211,7 @@ async def crowd(
     await origins.remember(services.db, place.id, [origin])
     admin = await asyncpg.connect(servers.postgres_url("postgres", database))
     try:
-        await admin.execute("vacuum seat_holds, event_seats")  # what the last test left: to plan is to look at some of it
+        await admin.execute("vacuum seat_holds, event_seats")  # what the last test left: planning looks at it
         await admin.execute("begin")
         await admin.execute("delete from seat_holds")
         await admin.execute("create temp table hall as select * from event_seats where event_id = $1", sale.event.id)

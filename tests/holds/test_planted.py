@@ -361,6 +361,7 @@ class Bug:
 SYSTEM = "perform set_config('app.scope', 'system', true);"
 OWN = "perform set_config('app.organization_id', p_organization::text, true);"
 NO_ROW_LOCK = (("reserve_batch", "\n                            for no key update skip locked) as s", ") as s"),)
+LAPSED = "where s.status = 'held' and s.held_until <= (select lapse_clock(moment))"
 # A row is where it was when it was locked, or not to be found: that is one guard more.
 SOUGHT_AGAIN = (
     (
@@ -370,7 +371,11 @@ SOUGHT_AGAIN = (
     ),
 )
 NO_PIT_GUARD = (("reserve_zones", "      when free < wanted then 'block_at_capacity'\n", ""),)
-NO_TENANT = tuple(("reserve_batch", f"{table}.organization_id = p_organization and ", "") for table in ("s", "z", "e"))
+NO_TENANT = (
+    ("reserve_batch", "z.organization_id = p_organization and ", ""),
+    ("reserve_batch", "e.organization_id = p_organization and ", ""),
+    ("seats_named", "e.organization_id = p_organization and ", ""),
+)
 
 BUGS = (
     Bug(
@@ -438,7 +443,7 @@ BUGS = (
         edits=(
             (
                 "reserve_batch",
-                "where s.status = 'held' and s.held_until <= (select lapse_clock(moment))",
+                LAPSED,
                 "where s.status = 'held'",
             ),
         ),
@@ -447,9 +452,7 @@ BUGS = (
     ),
     Bug(
         name="no take-over",
-        edits=(
-            ("reserve_batch", "where s.status = 'held' and s.held_until <= (select lapse_clock(moment))", "where false"),
-        ),
+        edits=(("reserve_batch", LAPSED, "where false"),),
         workload=ask_for_a_lapsed_seat,
         says="a free seat could not be had",
     ),

@@ -52,8 +52,9 @@ LAPSED_FACTS: Final = (
     " from event_seats where event_id = $1 and ordinal < $2"
 )
 LAPSED_SEATS: Final = (
-    "update event_seats set status = 'held', version = 2, hold_id = ($3::uuid[])[ordinal + 1], held_by = gen_random_uuid(),"
-    " locked_at = now(), held_until = now() - interval '1 second' where event_id = $1 and ordinal < $2"
+    "update event_seats set status = 'held', version = 2, hold_id = ($3::uuid[])[ordinal + 1],"
+    " held_by = gen_random_uuid(), locked_at = now(), held_until = now() - interval '1 second'"
+    " where event_id = $1 and ordinal < $2"
 )
 LAPSED_HOLDS: Final = (
     "insert into seat_holds (id, organization_id, event_id, zone_id, seat_id, user_id, cart_token, created_at,"
@@ -159,7 +160,6 @@ class Ground:
             "select seat_id from event_seats where event_id = $1 and status = 'available' and not is_wheelchair",
             event.id,
         )
-        await self.owner.execute("analyze event_seats")
         seats = [row["seat_id"] for row in rows]
         random.Random(1).shuffle(seats)  # noqa: S311 - the same order in every run
         return Sale(event_id=event.id, seat_ids=seats)

@@ -328,8 +328,17 @@ as $$
   select * from seat_holds where id = any (p_holds) offset 0
 $$;
 
--- The same for seats, whose event may be a hundred times as large as most: as soon as PostgreSQL believes that it is as small
--- as those it would rather read all of it.
+-- Whether a row of event_seats is this seat of this event, asked as only the index of seats can be asked. An event whose
+-- seats were written a minute ago is in no figures, and PostgreSQL would rather read what it takes for one or a few of them,
+-- though it is a stadium.
+create or replace function is_seat(p_seat_id uuid, p_event_id uuid, p_seat uuid, p_event uuid) returns boolean
+language sql
+immutable
+as $$
+  select p_seat_id = p_seat and (p_seat_id, p_event_id) >= (p_seat, p_event) and (p_seat_id, p_event_id) <= (p_seat, p_event)
+$$;
+
+-- Seats by their ids. Where they are changed, here and there, it is by their ctid: they are locked, so there they stay.
 create or replace function seats_named(p_organization uuid, p_event uuid, p_seats uuid[]) returns setof event_seats
 language sql
 stable
@@ -337,7 +346,7 @@ as $$
   select s.*
     from unnest(p_seats) as n (id)
    cross join lateral (select * from event_seats e
-                        where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = n.id
+                        where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, n.id, p_event)
                        offset 0) as s
 $$;
 
@@ -368,7 +377,10 @@ begin
        set status = 'available', hold_id = null, held_by = null, held_until = null, locked_at = null,
            version = s.version + 1
       from gone g
-     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = g.seat_id and s.hold_id = g.id
+     cross join lateral (select e.ctid as row from event_seats e
+                          where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, g.seat_id, p_event)
+                         offset 0) as n
+     where s.ctid = n.row and s.hold_id = g.id
     returning s.seat_id, s.version, g.id, g.user_id
   ), fact as (
     insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
@@ -460,6 +472,7 @@ returns table (
 language plpgsql
 security definer
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -509,7 +522,7 @@ begin
       from (select distinct on (e.ordinal) e.ordinal, n.place
               from unnest(p_seats) with ordinality as n (id, place)
              cross join lateral (select e.ordinal from event_seats e
-                                  where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = n.id
+                                  where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, n.id, p_event)
                                  offset 0) as e  -- as by seats_named
              order by e.ordinal) as n
      cross join lateral (select e.ctid as row, e.seat_id, e.status, e.zone_id, e.is_wheelchair
@@ -599,8 +612,8 @@ begin
                     where s = any (wheelchairs) and not is_staff group by u) as a
        where a.n + (select count(*)
                       from seat_holds h
-                      join event_seats w on w.organization_id = p_organization and w.event_id = p_event
-                                        and w.seat_id = h.seat_id and w.is_wheelchair
+                      join event_seats w on w.organization_id = p_organization and w.is_wheelchair
+                                        and is_seat(w.seat_id, w.event_id, h.seat_id, p_event)
                      where h.organization_id = p_organization and h.user_id = a.u
                        and h.created_at > moment - interval '70 minutes' and h.event_id = p_event
                        and h.ended_at is null) > rules.wheelchairs_max);
@@ -669,7 +682,7 @@ begin
              end as own
         from item i
         left join lateral (select * from event_seats e
-                            where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = i.seat
+                            where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, i.seat, p_event)
                            offset 0) as s on true
         left join event_zones z on z.organization_id = p_organization and z.event_id = p_event and z.zone_id = s.zone_id
     ), grouped as (
@@ -691,8 +704,8 @@ begin
              sum(h.quantity) filter (where h.status = 'active' and h.expires_at > moment and h.event_id = p_event) as booked,
              count(*) filter (where h.status = 'active' and h.expires_at > moment and h.event_id = p_event
                                 and exists (select from event_seats w
-                                             where w.organization_id = p_organization and w.event_id = p_event
-                                               and w.seat_id = h.seat_id and w.is_wheelchair)) as wheelchairs
+                                             where w.organization_id = p_organization and w.is_wheelchair
+                                               and is_seat(w.seat_id, w.event_id, h.seat_id, p_event))) as wheelchairs
         from seat_holds h
        where h.organization_id = p_organization and h.user_id = any (p_users)
          and h.created_at > moment - interval '70 minutes'  -- no hold lasts longer
@@ -760,7 +773,7 @@ begin
              version = s.version + 1
         from win w
        cross join lateral (select e.ctid as row from event_seats e
-                            where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = w.seat
+                            where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, w.seat, p_event)
                            offset 0) as n
        where s.ctid = n.row
     ), hold as (
@@ -800,7 +813,8 @@ begin
             from unnest(p_asks, p_users, p_seats, p_holds, p_keys, p_fingerprints)
                  with ordinality as i (ask, u, seat, hold, key, fingerprint, place)
             left join holds_named(p_holds) as h on h.organization_id = p_organization and h.id = i.hold
-            left join event_seats s on s.organization_id = p_organization and s.event_id = p_event and s.seat_id = i.seat
+            left join event_seats s on s.organization_id = p_organization
+                                   and is_seat(s.seat_id, s.event_id, i.seat, p_event)
                                    and s.held_by = i.u  -- what of a group they held already
            where i.key is not null
            group by i.u, i.key, i.fingerprint, i.ask
@@ -932,7 +946,7 @@ begin
     into seats, by_number, zones
     from holds_named(p_holds) as h
     left join lateral (select e.ordinal from event_seats e
-                        where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = h.seat_id
+                        where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, h.seat_id, p_event)
                        offset 0) as s on true
    where h.organization_id = p_organization and h.event_id = p_event;
   perform from (select n.ordinal from unnest(seats) as n (ordinal) order by n.ordinal) as n
@@ -959,6 +973,7 @@ language plpgsql
 security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -1001,7 +1016,10 @@ begin
     update event_seats s
        set held_until = w.later, version = s.version + 1
       from win w
-     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = w.seat_id and s.hold_id = w.id
+     cross join lateral (select e.ctid as row from event_seats e
+                          where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, w.seat_id, p_event)
+                         offset 0) as n
+     where s.ctid = n.row and s.hold_id = w.id
     returning s.seat_id, s.version, w.id, w.later
   ), fact as (
     insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
@@ -1034,6 +1052,7 @@ language plpgsql
 security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -1081,6 +1100,7 @@ language plpgsql
 security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -1150,8 +1170,8 @@ begin
       from event_zones z
      where z.organization_id = p_organization and z.event_id = hold.event_id and z.zone_id = hold.zone_id;
     is_wheelchair := exists (select from event_seats w
-                              where w.organization_id = p_organization and w.event_id = hold.event_id
-                                and w.seat_id = hold.seat_id and w.is_wheelchair);
+                              where w.organization_id = p_organization and w.is_wheelchair
+                                and is_seat(w.seat_id, w.event_id, hold.seat_id, hold.event_id));
     -- What was handed over a moment ago counts, as it would had the account asked for it itself.
     select coalesce(sum(h.quantity) filter (where h.created_at > moment - interval '5 minutes'), 0) as granted,
            coalesce(sum(h.quantity) filter (
@@ -1163,8 +1183,8 @@ begin
            count(*) filter (
              where h.status = 'active' and h.expires_at > moment and h.event_id = hold.event_id
                and exists (select from event_seats w
-                            where w.organization_id = p_organization and w.event_id = hold.event_id
-                              and w.seat_id = h.seat_id and w.is_wheelchair)) as wheelchairs
+                            where w.organization_id = p_organization and w.is_wheelchair
+                              and is_seat(w.seat_id, w.event_id, h.seat_id, hold.event_id))) as wheelchairs
       into used
       from seat_holds h
      where h.organization_id = p_organization and h.user_id = p_user and h.created_at > moment - interval '70 minutes';
@@ -1195,8 +1215,8 @@ begin
         with seat as (
           update event_seats s
              set held_by = p_user, version = s.version + 1
-           where s.organization_id = p_organization and s.event_id = hold.event_id and s.seat_id = hold.seat_id
-             and s.hold_id = hold.id
+           where s.organization_id = p_organization and s.hold_id = hold.id
+             and is_seat(s.seat_id, s.event_id, hold.seat_id, hold.event_id)
           returning s.seat_id, s.version
         )
         insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
@@ -1223,6 +1243,7 @@ language plpgsql
 security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -1258,7 +1279,7 @@ begin
     into known
     from holds_named(p_holds) as h
     left join lateral (select * from event_seats e
-                        where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = h.seat_id
+                        where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, h.seat_id, p_event)
                        offset 0) as s on true
    where h.organization_id = p_organization and h.event_id = p_event and h.user_id = p_user;
   if known.n <> cardinality(p_holds) or known.n = 0 then
@@ -1329,7 +1350,7 @@ begin
              locked_at = moment, version = s.version + 1
         from late l
        cross join lateral (select e.ctid as row from event_seats e
-                            where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = l.seat_id
+                            where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, l.seat_id, p_event)
                            offset 0) as n
        where s.ctid = n.row
       returning s.seat_id, s.version, l.id
@@ -1368,7 +1389,7 @@ begin
            locked_at = null, version = s.version + 1
       from placed p
      cross join lateral (select e.ctid as row from event_seats e
-                          where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = p.seat_id
+                          where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, p.seat_id, p_event)
                          offset 0) as n
      where s.ctid = n.row
     returning s.seat_id, s.version, s.ticket_id, p.id as hold_id
@@ -1463,6 +1484,7 @@ language plpgsql
 security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -1513,7 +1535,7 @@ begin
                      as kept
               from unnest(p_seats) as n (id)
              cross join lateral (select e.ctid as row, e.seat_id, e.zone_id from event_seats e
-                                  where e.organization_id = p_organization and e.event_id = p_event and e.seat_id = n.id
+                                  where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, n.id, p_event)
                                  offset 0) as e
               join event_zones z on z.organization_id = p_organization and z.event_id = p_event and z.zone_id = e.zone_id) as k
      where s.ctid = k.row
@@ -1550,6 +1572,7 @@ language plpgsql
 security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 set search_path = public, pg_temp
 as $$
 declare
@@ -1563,7 +1586,7 @@ begin
     return 'ticket_not_found';
   end if;
   perform from event_seats s
-    where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = found_ticket.seat_id
+    where s.organization_id = p_organization and is_seat(s.seat_id, s.event_id, found_ticket.seat_id, p_event)
       for no key update;
   if found_ticket.seat_id is null then
     perform from event_zones z
@@ -1585,8 +1608,8 @@ begin
     with seat as (
       update event_seats s
          set status = 'available', ticket_id = null, version = s.version + 1
-       where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = found_ticket.seat_id
-         and s.ticket_id = p_ticket
+       where s.organization_id = p_organization and s.ticket_id = p_ticket
+         and is_seat(s.seat_id, s.event_id, found_ticket.seat_id, p_event)
       returning s.seat_id, s.version
     )
     insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, reason, data)
@@ -1666,7 +1689,7 @@ declare
     'seats_block', 'ticket_void'];
   inner_ones constant text[] := array[
     'hold_rules', 'lapse_clock', 'zone_move', 'hold_end', 'hold_lapse', 'may_book', 'sale_refusal', 'reserve_zones',
-    'lock_holds', 'holds_named', 'seats_named'];
+    'lock_holds', 'holds_named', 'seats_named', 'is_seat'];
 begin
   grant create on schema public to voelgoed_registry;
   for own in select oid::regprocedure from pg_proc
