@@ -519,15 +519,11 @@ begin
   -- Seats, in one order. Whoever is at one of them now is not waited for: that ask comes again in the next batch.
   with taken as materialized (
     select n.place, s.*
-      from (select distinct on (e.ordinal) e.ordinal, n.place
-              from unnest(p_seats) with ordinality as n (id, place)
-             cross join lateral (select e.ordinal from event_seats e
-                                  where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, n.id, p_event)
-                                 offset 0) as e  -- as by seats_named
-             order by e.ordinal) as n
+      from (select distinct on (n.id) n.id, n.place from unnest(p_seats) with ordinality as n (id, place)
+             order by n.id, n.place) as n
      cross join lateral (select e.ctid as row, e.seat_id, e.status, e.zone_id, e.is_wheelchair
                            from event_seats e
-                          where e.organization_id = p_organization and e.event_id = p_event and e.ordinal = n.ordinal
+                          where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, n.id, p_event)
                             for no key update skip locked) as s
   )
   select array_agg(t.seat_id), array_agg(t.place), array_agg(t.row), count(*) filter (where t.status = 'available'),
@@ -1438,10 +1434,10 @@ begin
   -- A seat has the end of its hold, and whoever changes either locks the seat first: what was extended or ended since it
   -- was picked is passed over here.
   select array_agg(l.hold_id) into of_seats
-    from (select n.ordinal from seats_named(p_organization, p_event, due) as n order by n.ordinal) as n
+    from unnest(due) as n (id)
    cross join lateral (select s.hold_id
                          from event_seats s
-                        where s.organization_id = p_organization and s.event_id = p_event and s.ordinal = n.ordinal
+                        where s.organization_id = p_organization and is_seat(s.seat_id, s.event_id, n.id, p_event)
                           and s.status = 'held' and s.held_until <= (select lapse_clock(clock_timestamp()))
                           for no key update skip locked) as l;
   if exists (select from event_zones z
@@ -1649,10 +1645,10 @@ begin
            order by h.expires_at
            limit p_limit) as l;
   select array_agg(l.hold_id) into picked
-    from (select n.ordinal from seats_named(p_organization, p_event, due) as n order by n.ordinal) as n
+    from unnest(due) as n (id)
    cross join lateral (select s.hold_id
                          from event_seats s
-                        where s.organization_id = p_organization and s.event_id = p_event and s.ordinal = n.ordinal
+                        where s.organization_id = p_organization and is_seat(s.seat_id, s.event_id, n.id, p_event)
                           and s.status = 'held'
                           for no key update skip locked) as l;
   if picked is null then
