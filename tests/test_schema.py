@@ -118,6 +118,28 @@ async def test_a_busy_table_is_tried_again_not_waited_for(
     assert (await migrating).is_current
 
 
+async def test_who_gives_way_to_others_tries_again(empty: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others lock two tables the other way round: PostgreSQL ends one of the two, and it is not the sale that ends."""
+    await schema.migrate(empty, folder=folder)
+    monkeypatch.setattr(schema, "TABLE_LOCK_WAIT", "10s")
+    (folder / "0003_more.sql").write_text("lock table first; lock table other; alter table first add column more int;")
+    holder, watcher = await asyncpg.connect(empty), await asyncpg.connect(empty)
+    try:
+        await holder.execute("create table other (id int)")
+        transaction = holder.transaction()
+        await transaction.start()
+        await holder.execute("lock table other")
+        migrating = asyncio.create_task(schema.migrate(empty, folder=folder))
+        while not await watcher.fetchval("select exists (select from pg_locks where not granted)"):
+            await asyncio.sleep(0.01)
+        await holder.execute("lock table first")  # the migration waited first, so it is the one that is ended
+        await transaction.rollback()
+        assert (await migrating).is_current
+    finally:
+        await holder.close()
+        await watcher.close()
+
+
 @pytest.mark.parametrize("name", ["0004_gap.sql", "0002_twice.sql", "3_short.sql", "0003-Dash.sql"])
 def test_strange_file_names_are_refused(folder: Path, name: str) -> None:
     """Order must never be a matter of opinion."""

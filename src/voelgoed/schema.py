@@ -24,6 +24,7 @@ LOCK_KEY = 7_100_651_118  # any number, the same in every process
 LOCK_WAIT = "60s"
 TABLE_LOCK_WAIT = "3s"  # a migration that waits longer than this for a table stops everybody behind it
 TABLE_LOCK_TRIES = 5
+TABLE_BUSY = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
 STATEMENT_WAIT = "10min"
 FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 OUTSIDE_TRANSACTION = "-- no-transaction"
@@ -211,7 +212,7 @@ async def _apply(conn: Connection, migration: Migration) -> None:
         raise StartRefused(f"migration {migration.label} failed: {failed}") from failed
 
 
-@stamina.retry(on=asyncpg.LockNotAvailableError, attempts=TABLE_LOCK_TRIES, wait_initial=0.5, timeout=None)
+@stamina.retry(on=TABLE_BUSY, attempts=TABLE_LOCK_TRIES, wait_initial=0.5, timeout=None)
 async def _apply_whole(conn: Connection, migration: Migration) -> None:
     """In a transaction, tried again when a table was busy: nothing of the first try is left."""
     async with conn.transaction():

@@ -27,10 +27,13 @@ from voelgoed.errors import Busy, DomainError, LostRace, OutcomeUnknown
 from voelgoed.events import lifecycle
 from voelgoed.events.model import CLOCK, OPERATOR, NewDate, Order, Verb
 from voelgoed.holds import auditing, booking, failures, registry, store, usecases
+from voelgoed.holds.model import Ask, Item, Outcome
 from voelgoed.holds.refusals import SeatingInUse, SeatsRefused
 from voelgoed.http import server
 from voelgoed.ids import new_id
 from voelgoed.jobs import worker
+from voelgoed.journal import origins
+from voelgoed.journal.model import Origin
 from voelgoed.journal.recording import record_all
 from voelgoed.seating import policies
 from voelgoed.seating.model import AccessMode
@@ -946,3 +949,44 @@ async def test_the_end_of_a_hold_is_by_one_clock(sale: Sale, app_conn: Connectio
     assert before <= held.hold.created_at <= after
     assert held.hold.created_at <= held.hold.now <= after
     assert UUID(str(held.hold.id)).version == 7
+
+
+async def test_a_seat_named_again_and_again_is_one_answer_each(sale: Sale) -> None:
+    """Whoever blocks a seat three times in one ask is told three times, not nine."""
+    named, is_block = [sale.seat("S-A-1")] * 3, True
+    rows = await store.block_seats(
+        sale.db.call, sale.place.id, sale.event.id, named, is_block, None, new_id(), None, "in a test"
+    )
+    assert [row["seat_id"] for row in rows] == named
+
+
+async def test_who_leaves_a_batch_by_a_key_takes_nobody_along(sale: Sale, owner_conn: Connection) -> None:
+    """An ask that was answered before leaves the batch; another for the same seat, which is free again, gets it."""
+    origin = Origin()
+    await origins.remember(sale.db, sale.place.id, [origin])
+
+    def ask(key: str | None = None) -> Ask:
+        return Ask(
+            organization_id=sale.place.id,
+            event_id=sale.event.id,
+            user_id=new_id(),
+            role=Role.CUSTOMER,
+            is_staff=False,
+            items=(Item(new_id(), seat_id=sale.seat("S-A-1")),),
+            cart_token="cart",
+            source="web",
+            request_id=new_id(),
+            origin=origin,
+            ip=None,
+            key=key,
+            fingerprint=b"same" if key else None,
+        )
+
+    first = ask("once")
+    ((given,),) = await store.reserve_batch(sale.db.call, [first])
+    assert given.hold_id is not None
+    await let_pass(owner_conn, given.hold_id)
+    await registry.reap(sale.db, by=OPERATOR)
+    (again,), (other,) = await store.reserve_batch(sale.db.call, [first, ask()])
+    assert (again.outcome, again.hold_id) == (Outcome.REPEATED, given.hold_id)
+    assert other.outcome is Outcome.CREATED

@@ -366,8 +366,8 @@ LAPSED = "where s.status = 'held' and s.held_until <= (select lapse_clock(moment
 SOUGHT_AGAIN = (
     (
         "reserve_batch",
-        "where s.ctid = n.row and p_seats[n.place] is not null",
-        "where s.event_id = p_event and s.seat_id = p_seats[n.place]",
+        "(place, tid)\n       where s.ctid = n.tid",
+        "(place, tid)\n       where s.event_id = p_event and s.seat_id = p_seats[n.place]",
     ),
 )
 NO_PIT_GUARD = (("reserve_zones", "      when free < wanted then 'block_at_capacity'\n", ""),)
@@ -395,7 +395,7 @@ BUGS = (
     ),
     Bug(
         name="missing version guard",
-        edits=NO_ROW_LOCK,
+        edits=(*NO_ROW_LOCK, *SOUGHT_AGAIN),
         workload=two_at_one_seat,
         says="only a constraint was left",
     ),

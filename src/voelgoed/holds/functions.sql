@@ -287,7 +287,7 @@ language sql
 stable
 set search_path = public, pg_temp
 as $$
-  select case when p_now < g.lapses_from then '-infinity' else p_now end from clock_guard g
+  select case when p_now < g.lapses_from then '-infinity' else p_now end from clock_guard g where g.id = 1
 $$;
 
 -- Move the counters of a zone sold by number, and tell a fact for each hold with what the zone has come to. The one place
@@ -338,7 +338,7 @@ as $$
   select p_seat_id = p_seat and (p_seat_id, p_event_id) >= (p_seat, p_event) and (p_seat_id, p_event_id) <= (p_seat, p_event)
 $$;
 
--- Seats by their ids. Where they are changed, here and there, it is by their ctid: they are locked, so there they stay.
+-- Seats by their ids. Whoever changes some in this file does so by their ctid, and has locked them before: there they stay.
 create or replace function seats_named(p_organization uuid, p_event uuid, p_seats uuid[]) returns setof event_seats
 language sql
 stable
@@ -357,6 +357,9 @@ create or replace function hold_end(
   p_origin uuid, p_now timestamptz, p_data jsonb default '{}'
 ) returns integer
 language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_nestloop = on
 set search_path = public, pg_temp
 as $$
 declare
@@ -365,7 +368,7 @@ declare
   z record;
 begin
   if not cardinality(p_holds) > 0 then
-    return 0;  -- by an empty list every hold of the event would be walked for nothing
+    return 0;
   end if;
   with gone as (
     update seat_holds h
@@ -377,10 +380,7 @@ begin
        set status = 'available', hold_id = null, held_by = null, held_until = null, locked_at = null,
            version = s.version + 1
       from gone g
-     cross join lateral (select e.ctid as row from event_seats e
-                          where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, g.seat_id, p_event)
-                         offset 0) as n
-     where s.ctid = n.row and s.hold_id = g.id
+     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = g.seat_id and s.hold_id = g.id
     returning s.seat_id, s.version, g.id, g.user_id
   ), fact as (
     insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
@@ -473,6 +473,7 @@ language plpgsql
 security definer
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -484,7 +485,7 @@ declare
   refusal text;
   locked uuid[];
   places integer[];
-  rows tid[];
+  tids tid[];
   free integer;
   asked integer;
   by_number integer;
@@ -516,19 +517,19 @@ begin
   end if;
   select * into rules from hold_rules(p_organization, p_event);
 
-  -- Seats, in one order. Whoever is at one of them now is not waited for: that ask comes again in the next batch.
+  -- Seats. Whoever is at one of them now is not waited for, so no order is needed: that ask comes again in the next batch.
   with taken as materialized (
     select n.place, s.*
       from (select distinct on (n.id) n.id, n.place from unnest(p_seats) with ordinality as n (id, place)
              order by n.id, n.place) as n
-     cross join lateral (select e.ctid as row, e.seat_id, e.status, e.zone_id, e.is_wheelchair
+     cross join lateral (select e.ctid as tid, e.seat_id, e.status, e.zone_id, e.is_wheelchair
                            from event_seats e
                           where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, n.id, p_event)
                             for no key update skip locked) as s
   )
-  select array_agg(t.seat_id), array_agg(t.place), array_agg(t.row), count(*) filter (where t.status = 'available'),
+  select array_agg(t.seat_id), array_agg(t.place), array_agg(t.tid), count(*) filter (where t.status = 'available'),
          array_agg(distinct t.zone_id), array_agg(t.seat_id) filter (where t.is_wheelchair)
-    into locked, places, rows, free, seat_zones, wheelchairs
+    into locked, places, tids, free, seat_zones, wheelchairs
     from taken t;
 
   -- People, and addresses where they are counted: limits are exact when one asks in many places at once.
@@ -600,7 +601,7 @@ begin
     end if;
   end if;
 
-  is_simple := asked > 0 and free = asked and rules.holds_max is null and rules.holds_per_ip_max is null;
+  is_simple := item is null and asked > 0 and free = asked and rules.holds_max is null and rules.holds_per_ip_max is null;
   if is_simple and wheelchairs is not null and rules.wheelchairs_max is not null then
     is_simple := not exists (
       select from (select u, count(*) as n
@@ -633,8 +634,8 @@ begin
       update event_seats s
          set status = 'held', hold_id = p_holds[n.place], held_by = p_users[n.place], held_until = until, locked_at = moment,
              version = s.version + 1
-        from unnest(places, rows) as n (place, row)
-       where s.ctid = n.row and p_seats[n.place] is not null
+        from unnest(places, tids) as n (place, tid)
+       where s.ctid = n.tid
       returning n.place, s.seat_id, s.zone_id, s.version
     ), hold as (
       insert into seat_holds (id, organization_id, event_id, zone_id, seat_id, user_id, source, client_ip, cart_token,
@@ -651,7 +652,9 @@ begin
     )
     select place, 'created', p_holds[place], until, version, null::text, null::uuid from seat;
     get diagnostics given = row_count;
-    assert given = asked, 'every seat was free';
+    if given <> asked then
+      raise exception 'every seat was free and locked, and % of % were there', given, asked;
+    end if;
   elsif asked > 0 then
     return query
     with recursive item as (
@@ -768,10 +771,10 @@ begin
          set status = 'held', hold_id = w.hold, held_by = w.u, held_until = until, locked_at = moment,
              version = s.version + 1
         from win w
-       cross join lateral (select e.ctid as row from event_seats e
+       cross join lateral (select e.ctid as tid from event_seats e
                             where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, w.seat, p_event)
                            offset 0) as n
-       where s.ctid = n.row
+       where s.ctid = n.tid
     ), hold as (
       insert into seat_holds (id, organization_id, event_id, zone_id, seat_id, user_id, source, client_ip, cart_token,
                               created_at, initial_expires_at, expires_at, updated_at)
@@ -929,6 +932,9 @@ $$;
 -- Lock what holds point at, in the one order, and read the clock after that.
 create or replace function lock_holds(p_organization uuid, p_event uuid, p_holds uuid[]) returns timestamptz
 language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_nestloop = on
 set search_path = public, pg_temp
 as $$
 declare
@@ -970,6 +976,7 @@ security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -1012,10 +1019,10 @@ begin
     update event_seats s
        set held_until = w.later, version = s.version + 1
       from win w
-     cross join lateral (select e.ctid as row from event_seats e
+     cross join lateral (select e.ctid as tid from event_seats e
                           where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, w.seat_id, p_event)
                          offset 0) as n
-     where s.ctid = n.row and s.hold_id = w.id
+     where s.ctid = n.tid and s.hold_id = w.id
     returning s.seat_id, s.version, w.id, w.later
   ), fact as (
     insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
@@ -1049,6 +1056,7 @@ security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -1097,11 +1105,13 @@ security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
 declare
   picked uuid[];
+  seats uuid[];
   events_of uuid[];
   one uuid;
   moment timestamptz;
@@ -1123,12 +1133,9 @@ begin
            order by h.created_at, h.id
            limit p_limit) as l;
   foreach one in array coalesce(events_of, '{}') loop
-    perform from (select n.ordinal
-                    from seats_named(p_organization, one,
-                                     array(select h.seat_id from holds_named(picked) as h
-                                            where h.organization_id = p_organization and h.event_id = one
-                                              and h.seat_id is not null)) as n
-                   order by n.ordinal) as n
+    seats := array(select h.seat_id from holds_named(picked) as h
+                    where h.organization_id = p_organization and h.event_id = one and h.seat_id is not null);
+    perform from (select n.ordinal from seats_named(p_organization, one, seats) as n order by n.ordinal) as n
       cross join lateral (select from event_seats e
                            where e.organization_id = p_organization and e.event_id = one and e.ordinal = n.ordinal
                              for no key update) as s;
@@ -1240,6 +1247,7 @@ security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -1247,6 +1255,7 @@ declare
   moment timestamptz;
   status_now text;
   known record;
+  seats uuid[];
   rival uuid[];
   final_holds uuid[];
   z record;
@@ -1301,10 +1310,10 @@ begin
   final_holds := p_holds;
   if not known.are_live then
     assert cardinality(p_late_holds) = cardinality(p_holds), 'a new hold for each that may have lapsed';
+    seats := array(select h.seat_id from holds_named(p_holds) as h where h.organization_id = p_organization);
     -- Whoever else took a place meanwhile and let it lapse; and what of ours has lapsed and was not noticed yet.
     select array_agg(s.hold_id) into rival
-      from seats_named(p_organization, p_event,
-                       array(select h.seat_id from holds_named(p_holds) as h where h.organization_id = p_organization)) as s
+      from seats_named(p_organization, p_event, seats) as s
      where s.status = 'held' and s.held_until <= moment;
     select rival || array_agg(l.id) into rival
       from (select o.id from seat_holds o
@@ -1325,9 +1334,7 @@ begin
     end if;
     perform hold_end(p_organization, p_event,
                      array(select s.hold_id
-                             from seats_named(p_organization, p_event,
-                                              array(select h.seat_id from holds_named(p_holds) as h
-                                                     where h.organization_id = p_organization)) as s
+                             from seats_named(p_organization, p_event, seats) as s
                             where s.status = 'held' and s.hold_id <> all (p_holds)),
                      'cancelled', 'seat_hold_released', p_user, p_request, p_origin, moment,
                      '{"reason": "late_payment"}');
@@ -1345,10 +1352,10 @@ begin
          set status = 'held', hold_id = l.id, held_by = p_user, held_until = moment + interval '1 minute',
              locked_at = moment, version = s.version + 1
         from late l
-       cross join lateral (select e.ctid as row from event_seats e
+       cross join lateral (select e.ctid as tid from event_seats e
                             where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, l.seat_id, p_event)
                            offset 0) as n
-       where s.ctid = n.row
+       where s.ctid = n.tid
       returning s.seat_id, s.version, l.id
     )
     insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
@@ -1384,10 +1391,10 @@ begin
        set status = 'sold', ticket_id = p_tickets[p.before + 1], hold_id = null, held_by = null, held_until = null,
            locked_at = null, version = s.version + 1
       from placed p
-     cross join lateral (select e.ctid as row from event_seats e
+     cross join lateral (select e.ctid as tid from event_seats e
                           where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, p.seat_id, p_event)
                          offset 0) as n
-     where s.ctid = n.row
+     where s.ctid = n.tid
     returning s.seat_id, s.version, s.ticket_id, p.id as hold_id
   )
   insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
@@ -1414,6 +1421,9 @@ security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
+set enable_sort = off
+set enable_bitmapscan = off
 set search_path = public, pg_temp
 as $$
 declare
@@ -1448,7 +1458,7 @@ begin
               from seat_holds h
              where h.organization_id = p_organization and h.event_id = p_event and h.seat_id is null and h.status = 'active'
                and h.expires_at <= (select lapse_clock(clock_timestamp()))
-             order by h.id
+             order by h.expires_at
              limit p_limit
                for no key update skip locked) as l;
     perform from event_zones z
@@ -1481,6 +1491,7 @@ security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 set search_path = public, pg_temp
 as $$
 #variable_conflict use_column
@@ -1525,16 +1536,16 @@ begin
        set status = case when p_is_block or k.kept is not null then 'blocked' else 'available' end::seat_status,
            blocked_by = case when p_is_block then 'staff' else k.kept end,
            version = s.version + 1
-      from (select e.row,
+      from (select e.tid,
                    case when coalesce(own, '[]') ? e.seat_id::text then 'layout'
                         when not z.is_enabled or z.zone_type not in ('reserved_seating', 'vip_reserved') then 'zone' end
                      as kept
               from unnest(p_seats) as n (id)
-             cross join lateral (select e.ctid as row, e.seat_id, e.zone_id from event_seats e
+             cross join lateral (select e.ctid as tid, e.seat_id, e.zone_id from event_seats e
                                   where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, n.id, p_event)
                                  offset 0) as e
               join event_zones z on z.organization_id = p_organization and z.event_id = p_event and z.zone_id = e.zone_id) as k
-     where s.ctid = k.row
+     where s.ctid = k.tid
        and case when p_is_block then s.status = 'available' else s.status = 'blocked' and s.blocked_by = 'staff' end
     returning s.seat_id, s.version, s.status
   ), fact as (
@@ -1555,7 +1566,9 @@ begin
          case when x.id = any (freed) then 'held' when p_is_block then 'available' else 'blocked' end,
          d.status::text
     from unnest(p_seats) as x (id)
-    left join seats_named(p_organization, p_event, p_seats) as s on s.seat_id = x.id
+    left join lateral (select * from event_seats e
+                        where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, x.id, p_event)
+                       offset 0) as s on true
     left join done d on d.seat_id = x.id;
 end
 $$;
@@ -1569,6 +1582,7 @@ security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 set search_path = public, pg_temp
 as $$
 declare
@@ -1629,6 +1643,9 @@ security definer
 set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
+set enable_sort = off
+set enable_bitmapscan = off
 set search_path = public, pg_temp
 as $$
 declare
@@ -1656,7 +1673,7 @@ begin
       from (select h.id
               from seat_holds h
              where h.organization_id = p_organization and h.event_id = p_event and h.seat_id is null and h.status = 'active'
-             order by h.id
+             order by h.expires_at
              limit p_limit
                for no key update skip locked) as l;
   end if;
