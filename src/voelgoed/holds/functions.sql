@@ -339,7 +339,7 @@ as $$
   select p_seat_id = p_seat and (p_seat_id, p_event_id) >= (p_seat, p_event) and (p_seat_id, p_event_id) <= (p_seat, p_event)
 $$;
 
--- Seats by their ids. Whoever changes some in this file does so by their ctid, and has locked them before: there they stay.
+-- Seats by their ids. Where a statement of this file changes rows by their ctid they were locked before: there they stay.
 create or replace function seats_named(p_organization uuid, p_event uuid, p_seats uuid[]) returns setof event_seats
 language sql
 stable
@@ -381,7 +381,7 @@ begin
        set status = 'available', hold_id = null, held_by = null, held_until = null, locked_at = null,
            version = s.version + 1
       from gone g
-     where s.organization_id = p_organization and s.event_id = p_event and s.seat_id = g.seat_id and s.hold_id = g.id
+     where s.organization_id = p_organization and is_seat(s.seat_id, s.event_id, g.seat_id, p_event) and s.hold_id = g.id
     returning s.seat_id, s.version, g.id, g.user_id
   ), fact as (
     insert into journal (organization_id, xid, kind, event_id, seat_id, version, actor_id, request_id, origin_id, data)
@@ -1545,7 +1545,9 @@ begin
              cross join lateral (select e.ctid as tid, e.seat_id, e.zone_id from event_seats e
                                   where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, n.id, p_event)
                                  offset 0) as e
-              join event_zones z on z.organization_id = p_organization and z.event_id = p_event and z.zone_id = e.zone_id) as k
+             cross join lateral (select z.is_enabled, z.zone_type from event_zones z
+                                  where z.organization_id = p_organization and z.event_id = p_event and z.zone_id = e.zone_id
+                                 offset 0) as z) as k
      where s.ctid = k.tid
        and case when p_is_block then s.status = 'available' else s.status = 'blocked' and s.blocked_by = 'staff' end
     returning s.seat_id, s.version, s.status
