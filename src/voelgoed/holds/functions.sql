@@ -1568,11 +1568,12 @@ begin
          coalesce(d.version, s.version),
          case when x.id = any (freed) then 'held' when p_is_block then 'available' else 'blocked' end,
          d.status::text
-    from unnest(p_seats) as x (id)
+    from unnest(p_seats) with ordinality as x (id, place)
     left join lateral (select * from event_seats e
                         where e.organization_id = p_organization and is_seat(e.seat_id, e.event_id, x.id, p_event)
                        offset 0) as s on true
-    left join done d on d.seat_id = x.id;
+    left join done d on d.seat_id = x.id
+   order by x.place;
 end
 $$;
 
