@@ -239,7 +239,8 @@ $$;
 -- HOLDS. Every call sets its organization itself, locks in one order (seats by ordinal, users and addresses by hash, holds
 -- of places sold by number, zones by id; what is skipped when somebody is at it has no order, for nobody waits there), reads
 -- the clock after all locks and the event after the clock. A statement of its own for each step: it sees what was committed
--- while the one before it waited. One plan each, made by the settings of the function and not of whoever calls (decision 0017).
+-- while the one before it waited. What is called from outside, hold_end and lock_holds have one plan each, made by their own
+-- settings (decision 0017); what they call and reads no more than a row or two has those of its caller.
 
 -- What holds for bookings of an event: its organization's policy, with what the event may say otherwise on top.
 create or replace function hold_rules(
