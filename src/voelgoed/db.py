@@ -66,6 +66,8 @@ class Database:
     def __init__(self, pool: Pool, *, acquire_timeout_s: float) -> None:
         self._pool = pool
         self._acquire_timeout_s = acquire_timeout_s
+        self.clock_latest: Callable[[], str | None] = lambda: None
+        """Returns the latest time that PostgreSQL's clock can show unless it has stepped; None where nobody looks."""
 
     @classmethod
     async def open(
@@ -106,7 +108,11 @@ class Database:
     async def transaction(self, organization_id: OrganizationId) -> AsyncIterator[Conn]:
         """A transaction that sees and writes the records of one organization, and of no other."""
         assert isinstance(organization_id, UUID)  # it goes into the statement as text
-        async with self._begun(f"begin; select set_config('app.organization_id', '{organization_id}', true)") as conn:
+        latest = self.clock_latest() or ""
+        async with self._begun(
+            f"begin; select set_config('app.organization_id', '{organization_id}', true),"
+            f" set_config('app.clock_latest', '{latest}', true)"
+        ) as conn:
             yield conn
 
     @contextlib.asynccontextmanager

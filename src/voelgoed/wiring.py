@@ -24,6 +24,7 @@ from voelgoed.db import Database, check_server
 from voelgoed.errors import StartRefused
 from voelgoed.events.catalogue import Catalogue
 from voelgoed.holds.availability import MB, Availability
+from voelgoed.holds.clock_guard import ClockGuard
 from voelgoed.holds.failures import Failures
 from voelgoed.holds.lane import CONNECTIONS, SETTINGS, Lanes
 from voelgoed.holds.projection import Projection
@@ -54,6 +55,7 @@ class Services:
 
     settings: Settings
     db: Database
+    clock: ClockGuard
     redis: RedisLink
     cache: Cache
     sessions: Sessions
@@ -101,6 +103,7 @@ async def open_services(settings: Settings, *, process: str) -> AsyncIterator[Se
         )
         async with link, _lane_connections(settings, process) as lane_db:
             services = build_services(settings, db, link, secret_key, lane_db)
+            await services.clock.tick()
             try:
                 yield services
             finally:
@@ -145,6 +148,10 @@ def build_services(
     attempts = Attempts.of(link, newcomers_per_minute=settings.guests_per_ip_per_minute)
     door = Door(db=db, sessions=sessions, passwords=Passwords(), attempts=attempts, secret_key=secret_key)
     cache = Cache(link=link)
+    guard = ClockGuard(db)
+    db.clock_latest = guard.latest
+    if lane_db:
+        lane_db.clock_latest = guard.latest
     failures = Failures(db)
     projection = Projection(link)
     availability = Availability(db, projection, bytes_max=settings.hot_map_mb * MB, clock=clock)
@@ -152,6 +159,7 @@ def build_services(
     return Services(
         settings=settings,
         db=db,
+        clock=guard,
         redis=link,
         cache=cache,
         sessions=sessions,

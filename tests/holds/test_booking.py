@@ -752,18 +752,18 @@ async def test_what_is_not_committed_is_not_told(sale: Sale, app_conn: Connectio
     item, ask_id = new_id(), new_id()
     values = [
         sale.place.id, sale.event.id, "{0}", f"{{{sale.seat('S-A-1')}}}", [None], [1], f"{{{new_id()}}}", f"{{{item}}}",
-        f"{{{ask_id}}}", "{NULL}", [None], ["cart"], ["web"], ["customer"], [False], [None], [None], [], [], [], [],
+        f"{{{ask_id}}}", "{NULL}", [None], ["cart"], ["web"], ["customer"], [False], [], [], [], [], None,
     ]  # fmt: skip
     undone = app_conn.transaction()
     await undone.start()
-    rows = await app_conn.fetch(store.Q["reserve_batch"], *values)
+    rows = await app_conn.fetch(store.Q["reserve_items"], *values)
     assert [row["verdict"] for row in rows] == ["created"]
     assert await sale.rows() == []
     assert await facts_of(sale.db, sale.event, "seat_reserved") == []
     await undone.rollback()
     assert await sale.rows() == []
     assert (await sale.row("S-A-1"))["version"] == 1
-    await app_conn.fetch(store.Q["reserve_batch"], *values)
+    await app_conn.fetch(store.Q["reserve_items"], *values)
     assert [row["id"] for row in await sale.rows()] == [item]
     assert len(await facts_of(sale.db, sale.event, "seat_reserved")) == 1
 
@@ -848,7 +848,7 @@ async def test_every_ask_is_counted_by_what_came_of_it(sale: Sale, monkeypatch: 
 
 
 def failing(why: Exception) -> Any:
-    async def fail(*_: object) -> None:
+    async def fail(*_: object, **__: object) -> None:
         raise why
 
     return fail

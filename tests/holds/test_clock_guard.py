@@ -1,20 +1,26 @@
 """When PostgreSQL's clock jumps ahead, nobody's hold lapses by that; when it jumps back, all is as it was."""
 
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import pytest
 from hypothesis import given, strategies as st
 
 from tests.make import passing
 from tests.make.holds import Sale, let_pass, on_sale
-from tests.make.seating import as_registry
+from tests.make.seating import as_registry, save
 from voelgoed.accounts.model import Organization
 from voelgoed.db import Connection, Database
+from voelgoed.errors import Busy
 from voelgoed.events.model import OPERATOR
 from voelgoed.holds import registry, store
-from voelgoed.holds.clock_guard import STEP, ClockGuard, step_between
-from voelgoed.holds.refusals import BlockFull, SeatHeld
+from voelgoed.holds.clock_guard import STEP, ClockGuard, Reading, step_between
+from voelgoed.holds.refusals import BlockFull, SeatHeld, SeatingInUse
+from voelgoed.http import server
+from voelgoed.jobs import worker
+from voelgoed.seating.overlay import Overlay
 from voelgoed.wiring import Services
 
 T0 = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -47,8 +53,9 @@ async def lapses_from(db: Database) -> datetime:
 @given(passed=st.floats(0, 10_000), jump=st.floats(-10_000, 10_000), took=st.floats(0, 30))
 def test_only_what_is_beyond_the_time_that_passed_is_a_step(passed: float, jump: float, took: float) -> None:
     """Of more than a few seconds, and more than the looks themselves took."""
-    after = T0 + timedelta(seconds=passed + jump), 50.0 + passed
-    found = step_between((T0, 50.0), after, slack_s=took)
+    before = Reading(T0, 50.0, 50.0)
+    after = Reading(T0 + timedelta(seconds=passed + jump), 50.0 + passed - took, 50.0 + passed)
+    found = step_between(before, after)
     if abs(jump) > STEP.total_seconds() + took + 0.001:
         assert found is not None
         assert abs(found.total_seconds() - jump) < 0.001
@@ -176,3 +183,144 @@ async def test_a_full_zone_is_full_while_it_is_guarded(db: Database, sale: Sale,
         await sale.hold_places(sale.caller(), 1)
     await guard(db, -3_600)
     assert (await sale.hold_places(sale.caller(), 1)).is_new
+
+
+# INSIDE THE DECISION: a call carries the latest time possible, whatever a loop has noticed so far.
+
+
+async def stepped(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let PostgreSQL's clock have stepped ahead by a minute since this process looked."""
+    async with services.db.system_transaction() as conn:
+        before = await store.read_clock(conn) - timedelta(minutes=1)
+    looked_at = time.monotonic()
+    monkeypatch.setattr(services.clock, "_seen", Reading(before, looked_at, looked_at))
+
+
+@pytest.mark.usefixtures("unguarded")
+async def test_a_clock_past_the_latest_possible_time_expires_nothing(
+    db: Database, sale: Sale, owner_conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock stepped ahead a moment ago and no loop has noticed: live holds stay, free seats are sold as ever."""
+    anna = sale.caller()
+    (seat,) = await sale.hold(anna, "S-A-1")
+    (bought,) = await sale.hold(anna, "S-A-3")
+    places = await sale.hold_places(anna, 8)
+    await let_pass(owner_conn, seat.hold.id, bought.hold.id, places.hold.id)
+    async with as_registry(owner_conn) as conn:
+        await conn.execute(
+            "update event_zones set capacity = 8 where event_id = $1 and zone_id = $2", sale.event.id, sale.zone("P")
+        )
+    await stepped(sale.services, monkeypatch)
+    with pytest.raises(SeatHeld):
+        await sale.hold(sale.caller(), "S-A-1")
+    with pytest.raises(BlockFull):
+        await sale.hold_places(sale.caller(), 1)
+    await registry.reap(db, by=OPERATOR)
+    assert {row["status"] for row in await sale.rows()} == {"active"}
+    (other,) = await sale.hold(sale.caller(), "S-A-2")
+    assert other.is_new
+
+    monkeypatch.undo()
+    passing.let(2)
+    (taken,) = await sale.hold(sale.caller(), "S-A-1")
+    assert taken.is_new
+    assert (await sale.hold_places(sale.caller(), 1)).is_new
+    await registry.reap(db, by=OPERATOR)
+    assert (await sale.row("S-A-3"))["status"] == "available"
+
+
+@pytest.mark.usefixtures("unguarded")
+async def test_an_organiser_closes_no_seat_under_a_live_hold_after_a_step(
+    sale: Sale, owner_conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The change is refused as for any held seat; with a clock that can be trusted the expired hold makes way."""
+    (held,) = await sale.hold(sale.caller(), "S-A-1")
+    await let_pass(owner_conn, held.hold.id)
+    await stepped(sale.services, monkeypatch)
+    wanted = sale.seated.wanted(Overlay(blocked_seats=("S-A-1",)))
+    with pytest.raises(SeatingInUse):
+        await save(sale.services.studio, sale.event, wanted)
+    assert (await sale.row("S-A-1"))["hold_id"] == held.hold.id
+    monkeypatch.undo()
+    await save(sale.services.studio, sale.event, wanted)
+    assert (await sale.row("S-A-1"))["status"] == "blocked"
+
+
+@pytest.mark.usefixtures("unguarded")
+async def test_a_late_payment_takes_no_seat_from_a_live_hold_after_a_step(
+    sale: Sale, owner_conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ben's hold looks expired only because the clock stepped: Anna's late payment is refused, and he keeps it."""
+    anna, ben = sale.caller(), sale.caller()
+    (late,) = await sale.hold(anna, "S-A-1")
+    await let_pass(owner_conn, late.hold.id)
+    (live,) = await sale.hold(ben, "S-A-1")
+    await let_pass(owner_conn, live.hold.id)
+    await stepped(sale.services, monkeypatch)
+    assert (await sale.buy(anna, late, is_paid=True))[0] == "holds_expired"
+    assert (await sale.row("S-A-1"))["hold_id"] == live.hold.id
+    monkeypatch.undo()
+    assert (await sale.buy(anna, late, is_paid=True))[0] == "sold"
+
+
+async def test_the_latest_possible_time_still_counts(owner_conn: Connection) -> None:
+    """To the microsecond: up to it holds expire, past it nothing does; without one every time counts."""
+    t0, step = T0, timedelta(microseconds=1)
+    async with owner_conn.transaction():
+        await owner_conn.execute("update clock_guard set lapses_from = '-infinity'")
+        await owner_conn.execute("select set_config('app.clock_latest', $1, true)", t0.isoformat())
+        for at, expired in ((t0 - step, t0 - step), (t0, t0), (t0 + step, None)):
+            found = await owner_conn.fetchval("select nullif(lapse_clock($1), '-infinity')", at)
+            assert found == expired
+        await owner_conn.execute("select set_config('app.clock_latest', '', true)")
+        assert await owner_conn.fetchval("select lapse_clock($1)", t0 + step) == t0 + step
+
+
+@pytest.mark.usefixtures("unguarded")
+async def test_a_step_is_believed_only_after_it_is_written_down(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then every call still carries the time from before the step, also when writing it down fails."""
+    shown = T0
+
+    async def read_clock(_: object) -> datetime:
+        return shown
+
+    async def fail(*_: object) -> datetime:
+        raise Busy
+
+    monkeypatch.setattr(store, "read_clock", read_clock)
+    looking = Looking(db)
+    assert looking.latest() is None
+    await looking.look(10.0, 10.0)
+    shown = T0 + timedelta(hours=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "guard_clock", fail)
+        with pytest.raises(Busy):
+            await looking.look(11.0, 11.0)
+    looking.shown = [12.0, 12.0]
+    assert looking.latest() == (T0 + timedelta(seconds=2) + STEP).isoformat()
+    assert looking.now() == T0 + timedelta(seconds=2)
+    await looking.look(13.0, 13.0)
+    looking.shown = [14.0, 14.0]
+    assert looking.latest() == (shown + timedelta(seconds=1) + STEP).isoformat()
+    assert looking.now() == shown + timedelta(seconds=1)
+
+
+@given(read_at=st.floats(0, 3), took=st.floats(0, 3), later=st.floats(0, 1_000))
+def test_a_steady_clock_is_never_past_its_latest_time(read_at: float, took: float, later: float) -> None:
+    """Whenever within a look the clock was read; and the expected time is never ahead of the real one."""
+    read_at = min(read_at, took)
+    looking = Looking(cast(Database, None))
+    looking._seen = Reading(T0 + timedelta(seconds=read_at), 100.0, 100.0 + took)
+    real = T0 + timedelta(seconds=took + later)
+    looking.shown = [100.0 + took + later] * 2
+    latest = looking.latest()
+    assert latest is not None
+    assert real <= datetime.fromisoformat(latest) - STEP + timedelta(milliseconds=1)
+    assert looking.now() <= real + timedelta(milliseconds=1)
+
+
+async def test_every_process_that_decides_looks_at_the_clock(services: Services) -> None:
+    """Web processes and workers alike, so a dead worker leaves nobody unguarded."""
+    for found in (server.loops(services), worker.loops(services)):
+        assert [loop.pace_s for loop in found if loop.name == "guard_clock"] == [1.0]
+    assert services.db.clock_latest == services.clock.latest

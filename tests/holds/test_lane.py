@@ -582,7 +582,6 @@ async def test_nobody_keeps_the_others_out_with_asks_of_their_own(sale: Sale, se
     await until(lambda: sale.lanes._waiting == most)
     for ask in (
         sale.ask(100, user_id=greedy),
-        sale.ask(100, user_id=greedy, key="a"),
         sale.ask(101, 102, user_id=greedy),
         sale.ask_places(user_id=greedy),
         other.ask(100, user_id=greedy),
@@ -590,6 +589,8 @@ async def test_nobody_keeps_the_others_out_with_asks_of_their_own(sale: Sale, se
         said = await sale.lanes.ask(ask)
         assert [one.outcome for one in said] == [Outcome.RATE_LIMITED] * len(ask.items)
         assert all(one.until is not None for one in said)
+    with pytest.raises(Busy):  # nothing was decided, so nothing is remembered under the key
+        await sale.lanes.ask(sale.ask(100, user_id=greedy, key="a"))
     assert sale.lanes._waiting == most
     staff = new_id()
     others = sale.start(sale.ask(103), *(sale.ask(200 + n, user_id=staff, is_staff=True) for n in range(most + 1)))

@@ -155,6 +155,7 @@ class Crowd:
             is_paid,
             None,
             None,
+            None,
         )
 
     async def block(self) -> int:
@@ -163,7 +164,7 @@ class Crowd:
         return await self.read(store.Q["block_seats"], *self.key, [seat], is_block, new_id(), None, None, "x")
 
     async def expire(self) -> int:
-        return await self.read(store.Q["expire_holds"], *self.key, 10)
+        return await self.read(store.Q["expire_holds"], *self.key, 10, None)
 
     async def release_all(self) -> int:
         return await self.read(store.Q["release_all_holds"], *self.key, 10, None, None, "x")

@@ -251,7 +251,7 @@ async def test_holds_have_one_writer(owner_conn: Connection) -> None:
         r"(insert\s+into|update|delete\s+from)\s+(seat_holds|tickets|event_seats|event_zones)\M",
     )
     assert {row["proname"] for row in rows} >= {
-        "reserve_batch",
+        "reserve_items",
         "hold_end",
         "hold_extend",
         "hold_convert",
@@ -464,10 +464,10 @@ async def test_nobody_locks_a_table(sale: Sale, app_conn: Connection) -> None:
     values = [
         sale.place.id, sale.event.id, "{0,1}", f"{{{sale.seat('S-A-1')},NULL}}", [None, sale.zone()], [1, 2],
         users, holds, requests, "{NULL,NULL}", [None], ["c", "c"],
-        ["web"], ["customer"], [False], [None, None], [None, None], [], [], [], [],
+        ["web"], ["customer"], [False], [], [], [], [], None,
     ]  # fmt: skip
     async with app_conn.transaction():
-        rows = await app_conn.fetch(store.Q["reserve_batch"], *values)
+        rows = await app_conn.fetch(store.Q["reserve_items"], *values)
         assert [row["verdict"] for row in rows] == ["created", "created"]
         modes = await app_conn.fetch(
             "select distinct mode from pg_locks where pid = pg_backend_pid() and locktype = 'relation'"

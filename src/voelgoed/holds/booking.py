@@ -136,13 +136,14 @@ def reserve_seat(
     *,
     source: Source,
     cart_token: str | None,
+    once: Once | None = None,
     tell: Callable[[Held | Exception], None],
 ) -> None:
     """Hold a seat for a time. Who asks is told the hold, or why there is none, and never before this returns.
 
     Most of what a sale asks: so it needs no task of its own, and waits in the lane and nowhere else.
     """
-    ask = _ask(call, event_id, (Item(new_id(), seat_id=seat_id),), source=source, cart_token=cart_token, once=None)
+    ask = _ask(call, event_id, (Item(new_id(), seat_id=seat_id),), source=source, cart_token=cart_token, once=once)
     began = time.perf_counter()
 
     def said(verdicts: Said) -> None:
@@ -355,8 +356,6 @@ async def _reserve(
     except LostRace as lost:
         raise ReservationFailed from lost
     metrics.observe(metrics.HOLD_SECONDS, time.perf_counter() - began)
-    if not all(verdict.outcome in GRANTED for verdict in verdicts):
-        raise _refusal(items, verdicts)
     return await _held(lanes, db, ask, verdicts)
 
 
@@ -424,11 +423,15 @@ def _refusal(items: Sequence[Item], verdicts: Sequence[Verdict]) -> DomainError:
 
 
 async def _held(lanes: Lanes, db: Database, ask: Ask, verdicts: Sequence[Verdict]) -> list[Held]:
+    """Return the holds of a request, or raise why there are none. A known key gets its first result again."""
+    firsts = [msgspec.structs.replace(one, outcome=one.first) if one.first else one for one in verdicts]
+    if not all(verdict.outcome in GRANTED for verdict in firsts):
+        raise _refusal(ask.items, firsts)
     try:
         given = await lanes.known(ask, verdicts)
         if given is None:
             with lanes.reading():
-                return await _read_held(db, ask, verdicts)
+                return await _read_held(db, ask, firsts)
     except Busy as busy:
         raise OutcomeUnknown from busy  # the hold stands; only what it looks like could not be read
     return [Held(hold=hold, name=name, is_new=True) for hold, name in given]

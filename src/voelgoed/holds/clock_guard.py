@@ -1,13 +1,14 @@
-"""What happens when PostgreSQL's clock jumps: a step ahead must not make everybody's holds lapse at once.
+"""Notice when PostgreSQL's clock jumps: a step ahead must not make every hold expire at once.
 
-The worker compares that clock with its own, which only goes forward. A step of more than a few seconds is written down,
-and for as long as it was nothing is taken over and nothing tidied away (holds/functions.sql).
+Each process compares that clock with its own monotonic one. Every call that decides whether a hold has expired carries
+the latest time the process believes possible (`latest`), so a step is noticed inside the decision. A step of more than
+a few seconds is also written down, and for as long as it was no hold expires (`lapse_clock` in functions.sql).
 """
 
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -20,36 +21,55 @@ log = structlog.get_logger(__name__)
 STEP: Final = timedelta(seconds=5)
 
 
-def step_between(
-    before: tuple[datetime, float], after: tuple[datetime, float], *, slack_s: float = 0.0
-) -> timedelta | None:
-    """By how much a clock has jumped between two looks at it, beyond the time that has passed; None when it has not.
+class Reading(NamedTuple):
+    """A look at PostgreSQL's clock, and when it began and ended by the monotonic clock of this process."""
 
-    `slack_s` is how long both looks took: within that nobody can say when the clock was read.
+    shown: datetime
+    began: float
+    ended: float
+
+
+def step_between(before: Reading, after: Reading) -> timedelta | None:
+    """Return by how much the clock has jumped between two readings, beyond the time that passed; None if it has not.
+
+    How long the readings took is allowed for: nobody can tell when within them the clock was read.
     """
-    passed = timedelta(seconds=after[1] - before[1])
-    step = (after[0] - before[0]) - passed
-    return step if abs(step) > STEP + timedelta(seconds=slack_s) else None
+    slack = timedelta(seconds=(before.ended - before.began) + (after.ended - after.began))
+    step = (after.shown - before.shown) - timedelta(seconds=after.ended - before.ended)
+    return step if abs(step) > STEP + slack else None
 
 
 class ClockGuard:
-    """One in each worker; several may look, the latest end counts."""
+    """What one process knows of PostgreSQL's clock. Several processes may look; the latest end counts."""
 
     def __init__(self, db: Database, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._db, self._clock = db, clock
-        self._seen: tuple[datetime, float] | None = None
-        self._took_s = 0.0
+        self._seen: Reading | None = None
+
+    def now(self) -> datetime:
+        """Return PostgreSQL's time as this process expects it: unmoved by a step, never ahead of the real one."""
+        if self._seen is None:
+            return datetime.now(UTC)
+        return self._seen.shown + timedelta(seconds=self._clock() - self._seen.ended)
+
+    def latest(self) -> str | None:
+        """Return the latest time that PostgreSQL's clock can show unless it has stepped, or None before the first look.
+
+        As text, because it goes into settings of a transaction.
+        """
+        if self._seen is None:
+            return None
+        return (self._seen.shown + timedelta(seconds=self._clock() - self._seen.began) + STEP).isoformat()
 
     async def tick(self) -> None:
-        """Look at the clock; when it has jumped, say so to everybody who decides what has lapsed."""
-        began = self._clock()
+        """Look at the clock. When it has stepped, write that down before the new time is believed."""
         async with self._db.system_transaction() as conn:
-            seen = await store.read_clock(conn), self._clock()
-            before, self._seen = self._seen, seen
-            took_s, self._took_s = self._took_s, seen[1] - began
-            step = step_between(before, seen, slack_s=took_s + self._took_s) if before else None
-            if step is None:
-                return
-            until = await store.guard_clock(conn, step)
-        metrics.CLOCK_STEPS.labels("ahead" if step > timedelta() else "back").inc()
-        log.error("clock_stepped", seconds=step.total_seconds(), lapses_from=until.isoformat())
+            began = self._clock()
+            shown = await store.read_clock(conn)
+            seen = Reading(shown, began, self._clock())
+            step = step_between(self._seen, seen) if self._seen else None
+            until = await store.guard_clock(conn, step) if step is not None else None
+        self._seen = seen
+        if step is not None and until is not None:
+            metrics.CLOCK_STEPS.labels("ahead" if step > timedelta() else "back").inc()
+            log.error("clock_stepped", seconds=step.total_seconds(), lapses_from=until.isoformat())

@@ -80,7 +80,7 @@ begin
   perform hold_lapse(p_organization, p_event,
                      array(select h.id from seat_holds h
                             where h.organization_id = p_organization and h.event_id = p_event and h.status = 'active'
-                              and h.expires_at <= clock_timestamp()),
+                              and h.expires_at <= (select lapse_clock(clock_timestamp()))),
                      null, clock_timestamp());
   select (select count(*) from event_seats
            where organization_id = p_organization and event_id = p_event and status in ('held', 'sold'))
@@ -141,7 +141,7 @@ begin
                      array(select s.hold_id from event_seats s
                              join unnest(p_closed) as c (ordinal) on c.ordinal = s.ordinal
                             where s.organization_id = p_organization and s.event_id = p_event and s.status = 'held'
-                              and s.held_until <= clock_timestamp()),
+                              and s.held_until <= (select lapse_clock(clock_timestamp()))),
                      null, clock_timestamp());
   perform from event_seats s
      join unnest(p_closed) as c (ordinal) on c.ordinal = s.ordinal
@@ -283,13 +283,18 @@ begin
 end
 $$;
 
--- The moment by which holds count as lapsed: now, or none at all while the clock guard says so.
+-- Return the moment up to which holds have expired: `p_now`, or -infinity when the clock cannot be trusted. It cannot be
+-- trusted until `clock_guard.lapses_from`, nor when it is past the latest time that the calling process believes possible
+-- (`app.clock_latest`): then the clock has stepped ahead, and live holds must not be taken over.
 create or replace function lapse_clock(p_now timestamptz) returns timestamptz
 language sql
 stable
 set search_path = public, pg_temp
 as $$
-  select case when p_now < g.lapses_from then '-infinity' else p_now end from clock_guard g where g.id = 1
+  select case when p_now < g.lapses_from or p_now > nullif(current_setting('app.clock_latest', true), '')::timestamptz
+              then '-infinity' else p_now end
+    from clock_guard g
+   where g.id = 1
 $$;
 
 -- Move the counters of a zone sold by number, and tell a fact for each hold with what the zone has come to. The one place
@@ -453,20 +458,21 @@ as $$
   end
 $$;
 
--- Holds for many asks at once. An item is a seat, or a zone with a quantity; items with one number are one ask, which is
--- granted whole or not at all; lower numbers came first. A row for each item:
---   created existing repeated | seat_not_found seat_held_by_another_user seat_not_available zone_access_denied group_refused
---   busy | idempotency_key_reused | rate_limited max_seats_exceeded max_wheelchair_seats_exceeded max_holds_exceeded
+-- Hold seats and places for many requests at once. An item is a seat, or a zone with a quantity. Items with one number are
+-- one request, which is granted whole or not at all; lower numbers came first. A row for each item:
+--   created existing | seat_not_found seat_held_by_another_user seat_not_available zone_access_denied group_refused
+--   busy | rate_limited max_seats_exceeded max_wheelchair_seats_exceeded max_holds_exceeded
 --   | zone_not_found block_at_capacity | event_...
 -- `held_until` is the end of the hold in the way, too, and for rate_limited when to come again.
 -- Where the asks came from is written as far as it was not before: in one call, so in one commit.
 -- Each statement costs its beginning, whatever it finds: what cannot find anything is passed over.
 -- Of quantities, addresses, sources, roles and who is staff one is enough where it is the same for all.
-create or replace function reserve_batch(
+-- Requests with an idempotency key go through reserve_batch.
+create or replace function reserve_items(
   p_organization uuid, p_event uuid, p_asks integer[], p_seats uuid[], p_zones uuid[], p_quantities integer[],
   p_users uuid[], p_holds uuid[], p_requests uuid[], p_origins uuid[], p_ips inet[], p_carts text[], p_sources text[],
-  p_roles text[], p_are_staff boolean[], p_keys text[], p_fingerprints bytea[],
-  p_new_origins uuid[], p_sessions uuid[], p_origin_ips inet[], p_user_agents text[]
+  p_roles text[], p_are_staff boolean[], p_new_origins uuid[], p_sessions uuid[], p_origin_ips inet[],
+  p_user_agents text[], p_clock_latest text
 )
 returns table (
   item integer, verdict text, hold_id uuid, held_until timestamptz, version integer, state text, holder uuid
@@ -491,7 +497,6 @@ declare
   free integer;
   asked integer;
   by_number integer;
-  known record;
   lapsed uuid[];
   seat_zones uuid[];
   wheelchairs uuid[];
@@ -499,7 +504,8 @@ declare
   items_n integer;
   given integer;
 begin
-  perform set_config('app.organization_id', p_organization::text, true);
+  perform set_config('app.organization_id', p_organization::text, true),
+          set_config('app.clock_latest', coalesce(p_clock_latest, ''), true);
   items_n := cardinality(p_asks);
   if not array[cardinality(p_quantities), cardinality(p_ips), cardinality(p_sources), cardinality(p_roles),
                cardinality(p_are_staff)] <@ array[1, items_n] then
@@ -542,38 +548,11 @@ begin
                     union all
                    select hashtextextended(host(a), 2) # uuid_hash_extended(p_organization, 1)
                      from unnest(p_ips, p_are_staff) as whence (a, is_staff)
-                    where rules.holds_per_ip_max is not null and a is not null and not is_staff
-                    union all
-                   select hashtextextended(p_organization::text || u::text || key, 651)  -- as accounts has it
-                     from unnest(p_users, p_keys) as told (u, key) where key is not null) as keys
+                    where rules.holds_per_ip_max is not null and a is not null and not is_staff) as keys
             order by 1) as ordered;
 
-  -- What was asked with a key before is answered with what came of it then, and taken out of the batch: the others go on.
-  if cardinality(p_keys) > 0 then
-    for known in
-      select told.place::integer as place, k.fingerprint = told.fingerprint and k.result ? 'hold_ids' as is_same,
-             (k.result -> 'hold_ids' ->> (row_number() over (partition by told.ask order by told.place) - 1)::integer)::uuid
-               as id
-        from unnest(p_asks, p_users, p_keys, p_fingerprints) with ordinality as told (ask, u, key, fingerprint, place)
-        join idempotency_keys k on k.organization_id = p_organization and k.owner_id = told.u and k.key = told.key
-    loop
-      item := known.place;
-      verdict := case when known.is_same then 'repeated' else 'idempotency_key_reused' end;
-      hold_id := case when known.is_same then known.id end;
-      return next;
-      p_asks[known.place] := null;
-      p_seats[known.place] := null;
-      p_zones[known.place] := null;
-      p_keys[known.place] := null;
-    end loop;
-  end if;
-  if item is not null then
-    select array_agg(s.seat_id), count(*) filter (where s.status = 'available') into locked, free
-      from seats_named(p_organization, p_event, locked) as s
-     where s.seat_id = any (p_seats);
-  end if;
   asked := cardinality(array_remove(p_seats, null));
-  by_number := cardinality(array_remove(p_asks, null)) - asked;
+  by_number := items_n - asked;
 
   if by_number > 0 then
     perform from event_zones z
@@ -587,8 +566,7 @@ begin
   refusal := sale_refusal(event, moment);
   if refusal is not null then
     return query select i, refusal, null::uuid, null::timestamptz, null::integer, event.status, null::uuid
-                   from generate_subscripts(p_asks, 1) as i
-                  where p_asks[i] is not null;
+                   from generate_subscripts(p_asks, 1) as i;
     return;
   end if;
   until := moment + rules.ttl;
@@ -603,7 +581,7 @@ begin
     end if;
   end if;
 
-  is_simple := item is null and asked > 0 and free = asked and rules.holds_max is null and rules.holds_per_ip_max is null;
+  is_simple := asked > 0 and free = asked and rules.holds_max is null and rules.holds_per_ip_max is null;
   if is_simple and wheelchairs is not null and rules.wheelchairs_max is not null then
     is_simple := not exists (
       select from (select u, count(*) as n
@@ -803,23 +781,6 @@ begin
                                 p_requests, p_origins, p_ips, p_carts, p_sources, p_roles, p_are_staff, moment, rules.ttl,
                                 rules.seats_max, rules.holds_max, rules.holds_per_ip_max);
   end if;
-
-  if not cardinality(p_keys) > 0 then
-    return;
-  end if;
-  -- What was asked with a key is remembered with its effect.
-  insert into idempotency_keys (organization_id, owner_id, key, fingerprint, result)
-  select p_organization, k.u, k.key, k.fingerprint, jsonb_build_object('hold_ids', k.holds)
-    from (select i.u, i.key, i.fingerprint, array_agg(coalesce(h.id, s.hold_id) order by i.place) as holds
-            from unnest(p_asks, p_users, p_seats, p_holds, p_keys, p_fingerprints)
-                 with ordinality as i (ask, u, seat, hold, key, fingerprint, place)
-            left join holds_named(p_holds) as h on h.organization_id = p_organization and h.id = i.hold
-            left join event_seats s on s.organization_id = p_organization
-                                   and is_seat(s.seat_id, s.event_id, i.seat, p_event)
-                                   and s.held_by = i.u  -- what of a group they held already
-           where i.key is not null
-           group by i.u, i.key, i.fingerprint, i.ask
-          having count(h.id) > 0) as k;
 end
 $$;
 
@@ -848,7 +809,7 @@ declare
   until timestamptz := p_now + p_ttl;
 begin
   for item in select i from generate_subscripts(p_asks, 1) as i
-               where p_asks[i] is not null and p_seats[i] is null order by p_asks[i], i
+               where p_seats[i] is null order by p_asks[i], i
   loop
     hold_id := null; held_until := null; version := null; state := null; holder := null;
     wanted := p_quantities[item];
@@ -928,6 +889,107 @@ begin
     end if;
     return next;
   end loop;
+end
+$$;
+
+-- Hold seats and places for requests of which some have an idempotency key: one key, one effect, one result. A request
+-- whose key is known gets the remembered result of each item: verdict `repeated`, with the first verdict in `first_verdict`. The
+-- others go through reserve_items, and what they get is remembered under their keys, refusals included, in the transaction
+-- of the effect. Only `busy` is not remembered: nothing was decided, and the request goes into the next batch.
+-- Keys are locked before anything else, so that a second request with a key waits for the first.
+drop function if exists reserve_batch(
+  uuid, uuid, integer[], uuid[], uuid[], integer[], uuid[], uuid[], uuid[], uuid[], inet[], text[], text[], text[],
+  boolean[], text[], bytea[], uuid[], uuid[], inet[], text[]
+);
+create or replace function reserve_batch(
+  p_organization uuid, p_event uuid, p_asks integer[], p_seats uuid[], p_zones uuid[], p_quantities integer[],
+  p_users uuid[], p_holds uuid[], p_requests uuid[], p_origins uuid[], p_ips inet[], p_carts text[], p_sources text[],
+  p_roles text[], p_are_staff boolean[], p_keys text[], p_fingerprints bytea[],
+  p_new_origins uuid[], p_sessions uuid[], p_origin_ips inet[], p_user_agents text[], p_clock_latest text default null
+)
+returns table (
+  item integer, verdict text, hold_id uuid, held_until timestamptz, version integer, state text, holder uuid,
+  first_verdict text
+)
+language plpgsql
+security definer
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+set search_path = public, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  fresh integer[];  -- the items that have no key, or one that is not known
+  asks integer[];
+  seats uuid[];
+  zones uuid[];
+  quantities integer[];
+  users uuid[];
+  holds uuid[];
+  requests uuid[];
+  origins uuid[];
+  ips inet[];
+  carts text[];
+  sources text[];
+  roles text[];
+  are_staff boolean[];
+begin
+  perform set_config('app.organization_id', p_organization::text, true);
+  perform pg_advisory_xact_lock(k)
+     from (select distinct hashtextextended(p_organization::text || u::text || key, 651) as k  -- as accounts has it
+             from unnest(p_users, p_keys) as told (u, key) where key is not null
+            order by 1) as ordered;
+  return query
+  select told.place::integer, case when k.fingerprint = told.fingerprint then 'repeated' else 'idempotency_key_reused' end,
+         (found.item ->> 'hold_id')::uuid, (found.item ->> 'held_until')::timestamptz, null::integer,
+         found.item ->> 'state', null::uuid, found.item ->> 'verdict'
+    from (select *, (row_number() over (partition by t.ask order by t.place) - 1)::integer as n
+            from unnest(p_asks, p_users, p_keys, p_fingerprints) with ordinality as t (ask, u, key, fingerprint, place)
+           where t.key is not null) as told
+    join idempotency_keys k on k.organization_id = p_organization and k.owner_id = told.u and k.key = told.key
+    left join lateral (
+      -- Keys of the release before remember holds only, and only of requests that were granted.
+      select coalesce(k.result -> 'items' -> told.n,
+                      jsonb_build_object('verdict', 'created', 'hold_id', k.result -> 'hold_ids' -> told.n)) as item
+       where k.fingerprint = told.fingerprint) as found on true;
+  select array_agg(t.place::integer order by t.place) into fresh
+    from unnest(p_asks, p_users, p_keys) with ordinality as t (ask, u, key, place)
+   where not exists (select from idempotency_keys k
+                      where k.organization_id = p_organization and k.owner_id = t.u and k.key = t.key);
+  if fresh is null then
+    return;
+  end if;
+  select array_agg(p_asks[i] order by n), array_agg(p_seats[i] order by n), array_agg(p_zones[i] order by n),
+         array_agg(p_users[i] order by n), array_agg(p_holds[i] order by n), array_agg(p_requests[i] order by n),
+         array_agg(p_origins[i] order by n), array_agg(p_carts[i] order by n),
+         -- One value for all stays one value.
+         case when cardinality(p_quantities) = 1 then p_quantities else array_agg(p_quantities[i] order by n) end,
+         case when cardinality(p_ips) = 1 then p_ips else array_agg(p_ips[i] order by n) end,
+         case when cardinality(p_sources) = 1 then p_sources else array_agg(p_sources[i] order by n) end,
+         case when cardinality(p_roles) = 1 then p_roles else array_agg(p_roles[i] order by n) end,
+         case when cardinality(p_are_staff) = 1 then p_are_staff else array_agg(p_are_staff[i] order by n) end
+    into asks, seats, zones, users, holds, requests, origins, carts, quantities, ips, sources, roles, are_staff
+    from unnest(fresh) with ordinality as f (i, n);
+  return query
+  with decided as materialized (
+    select fresh[r.item] as place, r.verdict, r.hold_id, r.held_until, r.version, r.state, r.holder
+      from reserve_items(p_organization, p_event, asks, seats, zones, quantities, users, holds, requests, origins, ips,
+                         carts, sources, roles, are_staff, p_new_origins, p_sessions, p_origin_ips, p_user_agents,
+                         p_clock_latest) as r
+  ), remembered as (
+    insert into idempotency_keys (organization_id, owner_id, key, fingerprint, result)
+    select p_organization, t.u, t.key, t.fingerprint,
+           jsonb_build_object('items', jsonb_agg(jsonb_build_object('verdict', d.verdict, 'hold_id', d.hold_id,
+                                                                    'held_until', d.held_until, 'state', d.state)
+                                                 order by d.place))
+      from decided d
+      join unnest(p_asks, p_users, p_keys, p_fingerprints) with ordinality as t (ask, u, key, fingerprint, place)
+        on t.place = d.place and t.key is not null
+     group by t.ask, t.u, t.key, t.fingerprint
+    having bool_and(d.verdict <> 'busy')
+  )
+  select d.place, d.verdict, d.hold_id, d.held_until, d.version, d.state, d.holder, null::text from decided d;
 end
 $$;
 
@@ -1240,9 +1302,10 @@ $$;
 -- Make tickets of a basket, all of it or nothing. With the money taken a lapsed hold still counts as long as nobody else
 -- has its place: a new hold is made and converted in the same breath, so that the record tells what happened. Who has taken
 -- the seat again themselves meanwhile has it once: that hold ends.
+drop function if exists hold_convert(uuid, uuid, uuid, uuid[], uuid[], uuid[], uuid, boolean, uuid, uuid);
 create or replace function hold_convert(
   p_organization uuid, p_event uuid, p_user uuid, p_holds uuid[], p_tickets uuid[], p_late_holds uuid[], p_order uuid,
-  p_is_paid boolean, p_request uuid, p_origin uuid
+  p_is_paid boolean, p_request uuid, p_origin uuid, p_clock_latest text default null
 ) returns text
 language plpgsql
 security definer
@@ -1255,6 +1318,7 @@ as $$
 #variable_conflict use_column
 declare
   moment timestamptz;
+  lapsed_by timestamptz;  -- up to when holds of other buyers have expired
   status_now text;
   known record;
   seats uuid[];
@@ -1262,8 +1326,10 @@ declare
   final_holds uuid[];
   z record;
 begin
-  perform set_config('app.organization_id', p_organization::text, true);
+  perform set_config('app.organization_id', p_organization::text, true),
+          set_config('app.clock_latest', coalesce(p_clock_latest, ''), true);
   moment := lock_holds(p_organization, p_event, p_holds);
+  lapsed_by := lapse_clock(moment);
   -- Shared, so that a cancellation that was told of is never followed by a ticket.
   select case when e.status = 'postponed' and e.rescheduled_at is null then 'suspended' else e.status end into status_now
     from events e where e.organization_id = p_organization and e.id = p_event for share;
@@ -1280,7 +1346,7 @@ begin
          bool_and(h.status = 'active' and h.expires_at > moment) as are_live,
          bool_and(h.status in ('expired', 'active')
                   and (h.seat_id is null or s.status = 'available'
-                       or (s.status = 'held' and (s.hold_id = h.id or s.held_until <= moment
+                       or (s.status = 'held' and (s.hold_id = h.id or s.held_until <= lapsed_by
                                                   or (s.held_by = p_user and s.hold_id <> all (p_holds)))))) as are_free,
          array_agg(h.id) filter (where h.status = 'active' and h.expires_at <= moment) as lapsed
     into known
@@ -1316,11 +1382,11 @@ begin
     -- Whoever else took a place meanwhile and let it lapse; and what of ours has lapsed and was not noticed yet.
     select array_agg(s.hold_id) into rival
       from seats_named(p_organization, p_event, seats) as s
-     where s.status = 'held' and s.held_until <= moment;
+     where s.status = 'held' and s.held_until <= lapsed_by;
     select rival || array_agg(l.id) into rival
       from (select o.id from seat_holds o
              where o.organization_id = p_organization and o.event_id = p_event and o.seat_id is null
-               and o.status = 'active' and o.expires_at <= moment
+               and o.status = 'active' and o.expires_at <= lapsed_by
                and o.zone_id = any (array(select h.zone_id from holds_named(p_holds) as h
                                            where h.organization_id = p_organization and h.seat_id is null))
                for no key update skip locked) as l;
@@ -1417,7 +1483,10 @@ $$;
 
 -- Tidy up to so many lapsed holds of one event away. Seats through their rows, and never waiting for one: whoever is there
 -- takes the lapsed hold over anyway.
-create or replace function hold_expire(p_organization uuid, p_event uuid, p_limit integer) returns integer
+drop function if exists hold_expire(uuid, uuid, integer);
+create or replace function hold_expire(
+  p_organization uuid, p_event uuid, p_limit integer, p_clock_latest text default null
+) returns integer
 language plpgsql
 security definer
 set lock_timeout = '500ms'
@@ -1433,7 +1502,8 @@ declare
   of_seats uuid[];
   by_number uuid[];
 begin
-  perform set_config('app.organization_id', p_organization::text, true);
+  perform set_config('app.organization_id', p_organization::text, true),
+          set_config('app.clock_latest', coalesce(p_clock_latest, ''), true);
   -- The oldest first, by their own index, and only then their seats: to sort all that have lapsed by seat for each call
   -- would make a thousand of them cost what a million should.
   select array_agg(l.seat_id) into due
@@ -1703,7 +1773,7 @@ declare
   outer_ones constant text[] := array[
     'inventory_add_seats', 'inventory_add_zones', 'inventory_lock_zones', 'inventory_remove', 'inventory_clear',
     'inventory_change',
-    'reserve_batch', 'hold_extend', 'hold_release', 'hold_convert', 'hold_expire', 'holds_release_all', 'holds_hand_over',
+    'reserve_items', 'reserve_batch', 'hold_extend', 'hold_release', 'hold_convert', 'hold_expire', 'holds_release_all', 'holds_hand_over',
     'seats_block', 'ticket_void'];
   inner_ones constant text[] := array[
     'hold_rules', 'lapse_clock', 'zone_move', 'hold_end', 'hold_lapse', 'may_book', 'sale_refusal', 'reserve_zones',

@@ -144,9 +144,10 @@ class Lanes:
         """Ask, and be told what PostgreSQL says, never before this returns. A crowd beyond measure is refused here.
 
         What it has said of the seat within a second need not be asked again, and nobody has any number of asks waiting.
+        A request with an idempotency key is always decided by PostgreSQL, which remembers the result.
         """
         loop = asyncio.get_running_loop()
-        if barred := self._availability.refusal(ask) or self._too_many_of(ask):
+        if barred := self._known_refusal(ask):
             said = [barred] * len(ask.items)
             self._failures.note(ask, said)
             loop.call_soon(tell, said)
@@ -182,10 +183,16 @@ class Lanes:
         self._watch(loop, one)
         return one
 
-    def _too_many_of(self, ask: Ask) -> Verdict | None:
-        """What is said to somebody of whom so many asks wait here already, whether or not they were made before."""
-        if ask.is_staff or self._of_person.get(ask.user_id, 0) < ASKS_PER_PERSON_MAX:
-            return None
+    def _known_refusal(self, ask: Ask) -> Verdict | None:
+        """Return the refusal that needs no question to PostgreSQL, if there is one.
+
+        With an idempotency key it is Busy instead: only what PostgreSQL decides is remembered under the key.
+        """
+        barred = None if ask.key else self._availability.refusal(ask)
+        if barred or ask.is_staff or self._of_person.get(ask.user_id, 0) < ASKS_PER_PERSON_MAX:
+            return barred
+        if ask.key:
+            raise Busy
         return Verdict(outcome=Outcome.RATE_LIMITED, until=datetime.now(UTC) + timedelta(seconds=TOO_MANY_WAIT_S))
 
     def is_selling(self) -> bool:
@@ -399,7 +406,7 @@ class Lanes:
         """One call, with where the asks came from as far as that stands nowhere yet."""
         whence = origins.ids_today(asks[0].organization_id, [ask.origin for ask in asks])
         new = origins.unwritten(whence, [ask.origin for ask in asks])
-        verdicts = await store.reserve_batch(self._db.call, asks, whence, new)
+        verdicts = await store.reserve_batch(self._db.call, asks, whence, new, clock_latest=self._db.clock_latest())
         origins.written(new)
         _log_created(asks, verdicts)
         return verdicts
@@ -438,7 +445,8 @@ class Lanes:
         """Somebody is at a seat: come again in a moment, but not for ever."""
         one.rounds += 1
         if one.rounds > ROUNDS_MAX:
-            one.say([Verdict(outcome=Outcome.SEAT_GONE) for _ in said])
+            # Nothing was decided, so nothing is remembered under a key: the client may send the same request again.
+            one.say(Busy() if one.ask.key else [Verdict(outcome=Outcome.SEAT_GONE) for _ in said])
             return
         one.is_taken = False
         self._aside += 1

@@ -175,7 +175,7 @@ class Outcome(StrEnum):
 
     CREATED = "created"
     EXISTING = "existing"
-    REPEATED = "repeated"
+    REPEATED = "repeated"  # the idempotency key is known; `Verdict.first` is the outcome it is known for
     SEAT_NOT_FOUND = "seat_not_found"
     SEAT_HELD = "seat_held_by_another_user"
     SEAT_NOT_AVAILABLE = "seat_not_available"
@@ -235,6 +235,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     version: int | None = None
     state: str | None = None
     holder: UUID | None = None  # never told to anybody
+    first: Outcome | None = None  # of `repeated`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

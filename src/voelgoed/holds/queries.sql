@@ -68,12 +68,19 @@ select exists (select from event_seats where organization_id = $1 and event_id =
 -- Whether anybody ever held a place of the event; whoever bought one held it before.
 select exists (select from seat_holds where organization_id = $1 and event_id = $2);
 
--- name: reserve_batch
+-- name: reserve_items
 -- Columns and addresses as text: PostgreSQL reads them faster than a client makes objects of them, or arrays.
-select item, verdict, hold_id, held_until, version, state, holder
+select item, verdict, hold_id, held_until, version, state, holder, null as first_verdict
+  from reserve_items($1, $2, $3::text::integer[], $4::text::uuid[], $5, $6, $7::text::uuid[], $8::text::uuid[],
+                     $9::text::uuid[], $10::text::uuid[], $11::text[]::inet[], $12, $13, $14, $15, $16, $17,
+                     $18::text[]::inet[], $19, $20);
+
+-- name: reserve_batch
+-- The same for requests of which some have an idempotency key.
+select item, verdict, hold_id, held_until, version, state, holder, first_verdict
   from reserve_batch($1, $2, $3::text::integer[], $4::text::uuid[], $5, $6, $7::text::uuid[], $8::text::uuid[],
-                     $9::text::uuid[], $10::text::uuid[], $11::text[]::inet[], $12, $13, $14, $15, $16, $17, $18, $19,
-                     $20::text[]::inet[], $21);
+                     $9::text::uuid[], $10::text::uuid[], $11::text[]::inet[], $12, $13, $14, $15, $21, $22, $16, $17,
+                     $18::text[]::inet[], $19, $20);
 
 -- name: find_holds
 -- By id, of any state; the clock that counts beside them. By the key, as by holds_named: `is true` is what no index is asked.
@@ -123,7 +130,7 @@ select event_id, hold_id, seat_id, quantity, verdict
   from holds_hand_over($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: convert_holds
-select hold_convert($1, $2, $3, $4::uuid[], $5::uuid[], $6::uuid[], $7, $8, $9, $10);
+select hold_convert($1, $2, $3, $4::uuid[], $5::uuid[], $6::uuid[], $7, $8, $9, $10, $11);
 
 -- name: find_tickets
 select id, hold_id, seat_id, zone_id
@@ -131,7 +138,7 @@ select id, hold_id, seat_id, zone_id
  where organization_id = $1 and id = any ($2::uuid[]);
 
 -- name: expire_holds
-select hold_expire($1, $2, $3);
+select hold_expire($1, $2, $3, $4);
 
 -- name: release_all_holds
 select holds_release_all($1, $2, $3, $4, $5, $6);

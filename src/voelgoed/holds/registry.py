@@ -156,6 +156,7 @@ async def convert(
             is_paid,
             by.request_id,
             origin_id,
+            clock_latest=db.clock_latest(),
         )
     )
     metrics.HOLD_ENDS.labels("converted_to_ticket" if said == "sold" else said).inc(len(holds))
@@ -274,7 +275,9 @@ async def reap(db: Database, *, by: Teller) -> int:
 async def _expire(db: Database, organization_id: OrganizationId, event_id: UUID) -> int:
     done = 0
     for _ in range(CALLS_MAX):
-        count = await db.attempt(lambda: store.expire_holds(db.call, organization_id, event_id, EXPIRED_PER_CALL))
+        count = await db.attempt(
+            lambda: store.expire_holds(db.call, organization_id, event_id, EXPIRED_PER_CALL, db.clock_latest())
+        )
         done += count
         if count < EXPIRED_PER_CALL:
             break

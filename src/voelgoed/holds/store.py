@@ -163,10 +163,13 @@ async def reserve_batch(
     batch: Sequence[Ask],
     whence: Sequence[UUID] | None = None,
     new_origins: Mapping[UUID, Origin] = MappingProxyType({}),
+    *,
+    clock_latest: str | None = None,
 ) -> list[list[Verdict]]:
     """Ask for holds of one event in one call; verdicts in the order of the asks and their items.
 
     `whence` is where each ask came from, `new_origins` as far as that stands nowhere yet: written in the same call.
+    `clock_latest` is the latest time that PostgreSQL's clock can show unless it has stepped.
     """
     whence = whence or origins.ids_today(batch[0].organization_id, [ask.origin for ask in batch])
     rows = [(number, ask, item) for number, ask in enumerate(batch) for item in ask.items]
@@ -189,19 +192,28 @@ async def reserve_batch(
         _once_if_same([ask.source for _, ask, _ in rows]),
         _once_if_same([ask.role for _, ask, _ in rows]),
         _once_if_same([ask.is_staff for _, ask, _ in rows]),
-        _unless_empty([ask.key for _, ask, _ in rows]),
-        _unless_empty([ask.fingerprint for _, ask, _ in rows]),
         list(new_origins),
         [origin.session_id for origin in new_origins.values()],
         [origin.ip for origin in new_origins.values()],
         [origin.user_agent for origin in new_origins.values()],
+        clock_latest,
     ]
-    found = await call(Q["reserve_batch"], *values)
+    query = Q["reserve_items"]
+    if any(ask.key for ask in batch):
+        query = Q["reserve_batch"]
+        values += [[ask.key for _, ask, _ in rows], [ask.fingerprint for _, ask, _ in rows]]
+    found = await call(query, *values)
     verdicts: list[list[Verdict]] = [[] for _ in batch]
-    for item, verdict, hold_id, until, version, state, holder in sorted(found, key=itemgetter(0)):
+    for item, verdict, hold_id, until, version, state, holder, first in sorted(found, key=itemgetter(0)):
         number = rows[item - 1][0]
         said = Verdict(
-            outcome=OUTCOMES[verdict], hold_id=hold_id, until=until, version=version, state=state, holder=holder
+            outcome=OUTCOMES[verdict],
+            hold_id=hold_id,
+            until=until,
+            version=version,
+            state=state,
+            holder=holder,
+            first=OUTCOMES[first] if first else None,
         )
         verdicts[number].append(said)
     return verdicts
@@ -246,8 +258,8 @@ async def hand_over_holds(conn: Conn, *values: object) -> list[asyncpg.Record]:
     return await conn.fetch(Q["hand_over_holds"], *values)
 
 
-async def convert_holds(call: Caller, *values: object) -> str:
-    said: str = (await call(Q["convert_holds"], *values))[0][0]
+async def convert_holds(call: Caller, *values: object, clock_latest: str | None = None) -> str:
+    said: str = (await call(Q["convert_holds"], *values, clock_latest))[0][0]
     return said
 
 
@@ -255,8 +267,10 @@ async def find_tickets(conn: Conn, organization_id: OrganizationId, ids: Sequenc
     return await conn.fetch(Q["find_tickets"], organization_id, ids)
 
 
-async def expire_holds(call: Caller, organization_id: OrganizationId, event_id: UUID, limit: int) -> int:
-    count: int = (await call(Q["expire_holds"], organization_id, event_id, limit))[0][0]
+async def expire_holds(
+    call: Caller, organization_id: OrganizationId, event_id: UUID, limit: int, clock_latest: str | None = None
+) -> int:
+    count: int = (await call(Q["expire_holds"], organization_id, event_id, limit, clock_latest))[0][0]
     return count
 
 

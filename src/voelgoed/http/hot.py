@@ -57,6 +57,7 @@ HOT = (
         asks=ReserveAsk,
         answers=Data[HoldView],
         also=(200,),
+        headers=KEY_HEADER,
         is_body_optional=True,
         is_prompt=True,
     ),

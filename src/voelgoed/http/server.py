@@ -79,6 +79,7 @@ def loops(services: Services) -> Sequence[Loop]:
         metrics.settle()
 
     return [
+        Loop(name="guard_clock", tick=services.clock.tick, pace_s=1.0),
         Loop(name="session_flush", tick=flush_sessions, pace_s=MINUTE_S),
         Loop(name="refusal_flush", tick=services.failures.flush, pace_s=REFUSALS_S),
         Loop(name="metrics_settle", tick=settle_metrics, pace_s=METRICS_S),

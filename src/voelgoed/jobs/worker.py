@@ -8,7 +8,6 @@ import structlog
 from voelgoed.config import Settings
 from voelgoed.events.model import CLOCK
 from voelgoed.holds import registry
-from voelgoed.holds.clock_guard import ClockGuard
 from voelgoed.holds.following import PACE_S, Dispatcher
 from voelgoed.jobs.reactions import Reactor
 from voelgoed.jobs.runner import Runner
@@ -33,7 +32,6 @@ def loops(services: Services) -> Sequence[Loop]:
     """Every duty of the worker."""
     reactor = Reactor(services.db)
     dispatcher = Dispatcher(services.db, services.availability, services.projection)
-    guard = ClockGuard(services.db)
 
     async def store_occupancy() -> None:
         await dispatcher.store_occupancy()
@@ -41,7 +39,7 @@ def loops(services: Services) -> Sequence[Loop]:
     return [
         Loop(name="tell_places", tick=dispatcher.tick, pace_s=PACE_S),
         Loop(name="store_occupancy", tick=store_occupancy, pace_s=MINUTE_S),
-        Loop(name="guard_clock", tick=guard.tick, pace_s=1.0),
+        Loop(name="guard_clock", tick=services.clock.tick, pace_s=1.0),
         Loop(name="journal_partitions", tick=lambda: partitions.keep_ahead(services.db), pace_s=6 * HOUR_S),
         Loop(name="reap_holds", tick=lambda: reap(services), pace_s=REAP_S),
         Loop(name="follow_reactions", tick=reactor.tick, pace_s=1.0),

@@ -13007,7 +13007,9 @@ export interface operations {
     reserve_seat_post: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
             path: {
                 event_id: string;
                 seat_id: string;
@@ -13085,6 +13087,15 @@ export interface operations {
             };
             /** @description `body_too_large` */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `idempotency_key_reused` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

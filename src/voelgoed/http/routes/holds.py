@@ -173,7 +173,7 @@ _decode_holds = msgspec.json.Decoder(HoldsAsk)
 _decode_places = msgspec.json.Decoder(PlacesAsk)
 
 
-@guarded(Action.RESERVE, *RESERVE_ERRORS, *SEAT_ERRORS)
+@guarded(Action.RESERVE, *RESERVE_ERRORS, *SEAT_ERRORS, IdempotencyKeyReused)
 def reserve_seat(context: Context, tell: Tell) -> None:
     """Hold a seat for a time. Who holds it already gets the same hold again, and no more time."""
     ask = _decode_reserve.decode(context.body) if context.body else WITHOUT_WORDS
@@ -185,6 +185,7 @@ def reserve_seat(context: Context, tell: Tell) -> None:
         _uuid(context, "seat_id"),
         source=ask.source,
         cart_token=ask.cart_token,
+        once=_once(context, "reserve_seat"),
         tell=lambda held: tell(_said(held)),
     )
 
