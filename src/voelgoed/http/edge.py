@@ -235,6 +235,8 @@ class Edge:
         route = found.route
         answer.template = route.template
         context = await self._admit(exchange, found, answer)
+        if not exchange.is_open:  # the client has gone meanwhile: nothing is begun for it
+            raise ClientGone
         if route.hot is None:
             if answer.method == "HEAD" and route.rule.is_stream:  # it would never end, and send nothing
                 return STREAM_HEAD

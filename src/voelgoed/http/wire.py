@@ -9,6 +9,8 @@ seconds, in which nobody hears what PostgreSQL has said. So a turn has its time,
 """
 
 import asyncio
+import os
+import socket
 import time
 from collections import deque
 from email.utils import formatdate
@@ -33,6 +35,8 @@ IDLE_S: Final = 75.0
 LEAVING_S: Final = 2.0
 STALLED_S: Final = 60.0  # who does not read what they asked for
 SWEEP_S: Final = 1.0
+FROZEN_S: Final = 2.0
+"""A process that has not swept for this long did not run. What it reads next may be from clients that have given up."""
 LINES_MAX: Final = 16_000
 TURN_S: Final = 0.004  # for requests; answers that are ready and everything else come in between
 TURNED_AWAY_MAX: Final = 1_000  # in a turn, some 25 ms; the others wait for the next one
@@ -316,6 +320,9 @@ class Line(asyncio.Protocol):
             self._hold_back()
 
     def _hand_on(self, exchange: Exchange) -> None:
+        if self.house.was_frozen() and self._has_hung_up():
+            cast(asyncio.Transport, self.transport).abort()
+            return
         self._current = exchange
         self.house.began()
         try:
@@ -327,6 +334,18 @@ class Line(asyncio.Protocol):
         self._task = asyncio.get_running_loop().create_task(rest) if rest is not None else None
         if self._task is not None:
             self._task.add_done_callback(partial(self.house.done, exchange))
+
+    def _has_hung_up(self) -> bool:
+        """Return whether the client has closed its end, which lies unread behind the request."""
+        if self.transport is None:
+            return True
+        with socket.socket(fileno=os.dup(self.transport.get_extra_info("socket").fileno())) as peeked:
+            try:
+                return not peeked.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
 
     def answered(self, exchange: Exchange) -> None:
         """An answer is out: the next, or silence, or the end."""
@@ -450,6 +469,7 @@ class House:
         self.empty.set()
         self.is_closing = False
         self.now = time.monotonic()
+        self._frozen_until = 0.0
         self.date = b""
         self._door: deque[Line] = deque()
         self._turn_ends: float | None = None
@@ -513,6 +533,10 @@ class House:
         """Whether the turn has had its time; at the end nobody who has asked is left at the door."""
         return self._turn_ends is not None and time.monotonic() >= self._turn_ends and not self.is_closing
 
+    def was_frozen(self) -> bool:
+        """Return whether this process did not run for a while until a moment ago."""
+        return time.monotonic() - self.now > FROZEN_S or self.now < self._frozen_until
+
     def began(self) -> None:
         """One more is being answered."""
         self._under_way += 1
@@ -554,7 +578,10 @@ class House:
 
     def _sweep(self) -> None:
         """Once a second: the date for everybody, what may be forgotten, and the end of lines that keep us waiting."""
-        self.now = time.monotonic()
+        frozen_s = time.monotonic() - self.now
+        self.now += frozen_s
+        if frozen_s > FROZEN_S:
+            self._frozen_until = self.now + FROZEN_S  # it takes a while to read everything that has come meanwhile
         self.date = b"date: " + formatdate(usegmt=True).encode() + b"\r\n"
         self.heads.forget(self.now)
         for line in [one for one in self.lines if one.is_overdue(self.now)]:
