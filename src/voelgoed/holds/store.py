@@ -198,11 +198,11 @@ async def reserve_batch(
         [origin.user_agent for origin in new_origins.values()],
         clock_latest,
     ]
-    query = Q["reserve_items"]
     if any(ask.key for ask in batch):
-        query = Q["reserve_batch"]
-        values += [[ask.key for _, ask, _ in rows], [ask.fingerprint for _, ask, _ in rows]]
-    found = await call(query, *values)
+        keys = [ask.key for _, ask, _ in rows], [ask.fingerprint for _, ask, _ in rows]
+        found = await call(Q["reserve_batch"], *values, *keys)
+    else:
+        found = await reserve_items(call, *values)
     verdicts: list[list[Verdict]] = [[] for _ in batch]
     for item, verdict, hold_id, until, version, state, holder, first in sorted(found, key=itemgetter(0)):
         number = rows[item - 1][0]
@@ -217,6 +217,10 @@ async def reserve_batch(
         )
         verdicts[number].append(said)
     return verdicts
+
+
+async def reserve_items(call: Caller, *values: object) -> list[asyncpg.Record]:
+    return await call(Q["reserve_items"], *values)
 
 
 async def find_holds(conn: Conn, organization_id: OrganizationId, ids: Sequence[UUID]) -> dict[UUID, Hold]:
