@@ -1,6 +1,6 @@
 # The only entry point: `make` alone says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help requirements setup ready check test demo serve fix bench sim screens openapi lock clean
+.PHONY: help requirements setup ready check test demo serve fix bench sim screens openapi functions lock clean
 PY := .venv/bin/python
 PYTEST := .venv/bin/pytest
 # So many processes run tests, for a machine of two cores; on another one: make test WORKERS=4
@@ -65,6 +65,9 @@ screens: setup ## Take pictures of every screen into docs/screens
 openapi: setup ## Write what is made from the code: openapi.json, docs/permissions.md, docs/states, the web's types
 	$(PY) -m voelgoed.http.contract .
 	cd web && PATH="$(CURDIR)/.venv/bin:$$PATH" npm run --silent api
+
+functions: setup ## Give changed SQL functions or a new migration the next version (src/voelgoed/functions.lock)
+	@$(PY) scripts/functions.py
 
 lock: setup ## Lock the dependencies anew, with hashes
 	@python3 scripts/lock.py

@@ -32,8 +32,11 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_functions(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Made-up migrations have no journal for the real functions to stand on."""
+    """The real functions need the tables of the real migrations."""
     if "folder" in request.fixturenames:
+        lock = request.getfixturevalue("folder") / "functions.lock"
+        lock.write_text(f"0 {'0' * 64}\n")
+        monkeypatch.setattr(schema, "FUNCTIONS_LOCK", lock)
         monkeypatch.setattr(schema, "load_functions", dict)
 
 
@@ -50,11 +53,11 @@ async def test_migrations_run_once_and_in_order(empty: str, folder: Path) -> Non
     """A second run does nothing."""
     steps: list[str] = []
     done = await schema.migrate(empty, folder=folder, on_step=lambda label, _seconds: steps.append(label))
-    assert steps == ["0001_first", "0002_second"]
+    assert steps == ["0001_first", "0002_second", "functions 0"]
     assert done.is_current
     assert {"first", "second"} <= await tables(empty)
     await schema.migrate(empty, folder=folder, on_step=lambda label, _seconds: steps.append(label))
-    assert len(steps) == 2
+    assert len(steps) == 3
 
 
 async def test_an_edited_migration_is_refused(empty: str, folder: Path) -> None:
@@ -81,7 +84,7 @@ async def test_starters_at_the_same_time_do_not_meet(empty: str, folder: Path) -
         schema.migrate(empty, folder=folder, on_step=lambda label, _seconds: steps.append(label)) for _ in range(4)
     ]
     done = await asyncio.gather(*starters)
-    assert steps == ["0001_first", "0002_second"]
+    assert steps == ["0001_first", "0002_second", "functions 0"]
     assert all(one.is_current for one in done)
 
 
@@ -154,35 +157,6 @@ async def test_only_the_owner_migrates(servers: Embedded, database: str) -> None
         await schema.migrate(servers.postgres_url("postgres", database))
 
 
-async def test_a_changed_function_is_applied_anew(empty: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Functions have no history: the newest text is what runs."""
-    texts = {"things/functions.sql": "create or replace function answer() returns int language sql as 'select 1'"}
-    monkeypatch.setattr(schema, "load_functions", lambda: texts)
-    await schema.migrate(empty, folder=folder)
-    texts["things/functions.sql"] = "create or replace function answer() returns int language sql as 'select 2'"
-    conn = await asyncpg.connect(empty)
-    assert (await schema.status(conn, schema.load_migrations(folder))).stale_functions == ("things/functions.sql",)
-    await schema.migrate(empty, folder=folder)
-    assert await conn.fetchval("select answer()") == 2
-    await conn.close()
-
-
-async def test_functions_of_a_later_release_are_left_alone(
-    empty: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """During a rolling upgrade the old code meets newer functions: it may run, and must not put its own back."""
-    texts = {"things/functions.sql": "create or replace function answer() returns int language sql as 'select 1'"}
-    monkeypatch.setattr(schema, "load_functions", lambda: texts)
-    monkeypatch.setattr(schema, "VERSION", "99.0.0")
-    await schema.migrate(empty, folder=folder)
-    monkeypatch.setattr(schema, "VERSION", "98.7.0")
-    texts["things/functions.sql"] = "create or replace function answer() returns int language sql as 'select 0'"
-    assert (await schema.migrate(empty, folder=folder)).is_current
-    conn = await asyncpg.connect(empty)
-    assert await conn.fetchval("select answer()") == 1
-    await conn.close()
-
-
 async def test_a_file_outside_a_transaction_holds_one_statement(folder: Path) -> None:
     """Two would run as one transaction after all."""
     (folder / "0003_two.sql").write_text("-- no-transaction\nselect 1; select 2;")
@@ -204,7 +178,7 @@ async def test_the_real_migrations_bring_an_empty_database_up(empty: str) -> Non
     """What ships works from nothing, and says so."""
     done = await schema.migrate(empty)
     assert done.is_current
-    assert done.summary == f"up to date, {len(done.applied)} migrations"
+    assert done.summary == f"up to date, {len(done.applied)} migrations, functions {done.functions_version}"
 
 
 async def test_status_of_an_empty_database_is_all_pending(empty: str) -> None:

@@ -1,20 +1,20 @@
-"""The schema of the database: roles, numbered migrations that only go forward, and functions applied anew.
+"""The schema of the database: roles, numbered migrations, and the SQL functions as one set with a version.
 
-A migration that has run is never edited; its checksum is kept and compared. Two starters at once are kept apart by an
-advisory lock.
+Neither goes back. A migration that has run is never edited, and a set of functions is never replaced by an older one
+(docs/decisions/0018). An advisory lock lets one process migrate at a time.
 """
 
+import enum
 import hashlib
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
 import stamina
 
-from voelgoed.config import VERSION
 from voelgoed.db import Conn, Connection, connect
 from voelgoed.errors import StartRefused
 
@@ -25,9 +25,13 @@ LOCK_WAIT = "60s"
 TABLE_LOCK_WAIT = "3s"  # a migration that waits longer than this for a table stops everybody behind it
 TABLE_LOCK_TRIES = 5
 TABLE_BUSY = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
+STEP_FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError)  # the latter when the connection is lost
 STATEMENT_WAIT = "10min"
 FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 OUTSIDE_TRANSACTION = "-- no-transaction"
+FUNCTIONS_LOCK = PACKAGE / "functions.lock"
+LOCKED = re.compile(r"^(\d+) ([0-9a-f]{64})$", re.MULTILINE)
+EDITED = " edited"  # after the version, where the text is not the one that functions.lock names
 
 LEDGER = """
 create table if not exists schema_migrations (
@@ -36,6 +40,11 @@ create table if not exists schema_migrations (
 create table if not exists schema_functions (
   path text primary key, checksum text not null, version text not null, applied_at timestamptz not null default now());
 grant select on schema_migrations, schema_functions to voelgoed_app;
+"""
+
+RECORD_FUNCTIONS = """
+insert into schema_functions (path, checksum, version) values ($1, $2, $3)
+on conflict (path) do update set checksum = excluded.checksum, version = excluded.version, applied_at = now()
 """
 
 
@@ -60,35 +69,83 @@ class Migration:
         return not self.sql.startswith(OUTSIDE_TRANSACTION)
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionSet:
+    """The SQL functions of all domains as one set: those of this code, or those the database has.
+
+    An edited set has a text that functions.lock does not know. Only a checkout under development has one.
+    """
+
+    version: int
+    checksums: Mapping[str, str]
+    is_edited: bool
+
+
+class FunctionsState(enum.StrEnum):
+    """How the functions in the database compare with those of this code."""
+
+    CURRENT = "current"
+    PENDING = "pending"
+    NEWER = "newer"
+    CONFLICT = "conflict"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """How the database stands against this version of the code."""
+    """How the schema in the database compares with this code."""
 
     applied: tuple[str, ...]
     pending: tuple[str, ...]
     changed: tuple[str, ...]
     unknown: tuple[str, ...]
+    functions: FunctionsState
+    functions_version: int
+    functions_applied: int
     stale_functions: tuple[str, ...]
 
     @property
     def is_current(self) -> bool:
-        """Whether this code may run on it. A database that is ahead may be: changes are additive."""
-        return not (self.pending or self.changed or self.stale_functions)
+        """Return whether this code can run on the database. It can on a newer one, because releases only add."""
+        return not (self.pending or self.changed) and self.functions in (FunctionsState.CURRENT, FunctionsState.NEWER)
+
+    @property
+    def is_newer(self) -> bool:
+        """Return whether the database has something from a later release."""
+        return bool(self.unknown) or self.functions is FunctionsState.NEWER
+
+    @property
+    def applies_functions(self) -> bool:
+        """Return whether migrating applies the functions. A migration may have dropped one, so they follow it."""
+        is_due = self.functions is FunctionsState.PENDING
+        return is_due or (bool(self.pending) and self.functions is FunctionsState.CURRENT)
 
     @property
     def summary(self) -> str:
-        """How it stands, in a line."""
-        parts = [
-            f"{len(names)} {what}"
+        """Describe the state in one line."""
+        differences = ", ".join(self._differences())
+        if self.is_newer and self.is_current:
+            return f"the database is newer than this version, which can run on it ({differences})"
+        return differences or f"up to date, {len(self.applied)} migrations, functions {self.functions_version}"
+
+    def _differences(self) -> list[str]:
+        found = [
+            f"{len(names)} {what if len(names) > 1 else what.replace('migrations', 'migration')}"
             for names, what in (
                 (self.pending, "migrations pending"),
-                (self.changed, "migrations changed after they ran"),
-                (self.stale_functions, "function files not applied"),
-                (self.unknown, "migrations newer than this version"),
+                (self.changed, "migrations changed after being applied"),
+                (self.unknown, "migrations newer"),
             )
             if names
         ]
-        return ", ".join(parts) or f"up to date, {len(self.applied)} migrations"
+        return found + ([self._functions_differ()] if self.functions is not FunctionsState.CURRENT else [])
+
+    def _functions_differ(self) -> str:
+        ours, applied = self.functions_version, self.functions_applied
+        if self.functions is FunctionsState.CONFLICT:
+            return f"functions {ours} have another text in the database: {', '.join(self.stale_functions)}"
+        if ours == applied:
+            return f"functions {ours} changed since they were applied"
+        return f"functions {applied} in the database, {ours} here"
 
 
 def migrations_folder() -> Path:
@@ -113,8 +170,43 @@ def load_migrations(folder: Path) -> list[Migration]:
 
 
 def load_functions() -> dict[str, str]:
-    """Each domain's `functions.sql`, by its place in the package."""
+    """Return each domain's `functions.sql` by its path in the package."""
     return {path.relative_to(PACKAGE).as_posix(): path.read_text() for path in sorted(PACKAGE.glob("*/functions.sql"))}
+
+
+def lock_checksum(functions: Mapping[str, str], migrations: Sequence[Migration]) -> str:
+    """Return the checksum that functions.lock holds. It covers the migrations too, which functions are applied after.
+
+    So a release with a new migration has a new version of the functions, and a process that dies between the two leaves
+    a database that still asks for them.
+    """
+    lines = [f"{path} {_checksum(sql)}" for path, sql in sorted(functions.items())]
+    return _checksum("\n".join([*lines, *(f"{migration.label} {migration.checksum}" for migration in migrations)]))
+
+
+def load_function_set(migrations: Sequence[Migration]) -> FunctionSet:
+    """Return the functions of this code, with the version that functions.lock gives them."""
+    locked = LOCKED.findall(FUNCTIONS_LOCK.read_text())
+    if len(locked) != 1:
+        raise StartRefused(f"{FUNCTIONS_LOCK} must hold one version and checksum", hint="run: make functions")
+    [(version, checksum)] = locked
+    functions = load_functions()
+    return FunctionSet(
+        version=int(version),
+        checksums={path: _checksum(sql) for path, sql in functions.items()},
+        is_edited=checksum != lock_checksum(functions, migrations),
+    )
+
+
+def compare_functions(ours: FunctionSet, applied: FunctionSet) -> FunctionsState:
+    """Decide what to do with our functions. One version has one text, except while somebody edits it."""
+    if ours.version != applied.version:
+        return FunctionsState.PENDING if ours.version > applied.version else FunctionsState.NEWER
+    differing = [path for path, checksum in ours.checksums.items() if applied.checksums.get(path) != checksum]
+    if not differing:
+        return FunctionsState.CURRENT
+    is_missing = not any(path in applied.checksums for path in differing)
+    return FunctionsState.PENDING if ours.is_edited or applied.is_edited or is_missing else FunctionsState.CONFLICT
 
 
 def roles_sql() -> str:
@@ -151,51 +243,83 @@ async def migrate(
         await _take_turn(conn)
         await conn.execute(LEDGER)
         before = await status(conn, known)
-        if before.changed:
-            raise StartRefused(
-                f"changed after they ran: {', '.join(before.changed)}",
-                hint="a migration that has run is never edited: restore it and add a new one",
-            )
+        _refuse_rewritten(before)
         for migration in known:
             if migration.label in before.pending:
                 started = time.monotonic()
                 await _apply(conn, migration)
                 on_step(migration.label, time.monotonic() - started)
-        functions = load_functions()
-        # A migration may have dropped or changed what functions stand on: then all of them are applied anew.
-        for path in functions if before.pending else before.stale_functions:
+        if before.applies_functions:
             started = time.monotonic()
-            await _apply_functions(conn, path, functions[path])
-            on_step(path, time.monotonic() - started)
+            await _apply_functions(conn, load_function_set(known), load_functions())
+            on_step(f"functions {before.functions_version}", time.monotonic() - started)
         return await status(conn, known)
     finally:
         await conn.close(timeout=5)
 
 
 async def status(conn: Connection | Conn, known: Sequence[Migration] | None = None) -> Status:
-    """Compare what has run with what this code brings."""
+    """Compare what the database has with what this code brings."""
     known = load_migrations(migrations_folder()) if known is None else known
     ran: dict[str, str] = {}
-    functions_ran: dict[str, tuple[str, tuple[int, ...]]] = {}
+    applied = FunctionSet(version=0, checksums={}, is_edited=False)
     if await conn.fetchval("select to_regclass('schema_migrations') is not null"):
         rows = await conn.fetch("select number, name, checksum from schema_migrations order by number")
         ran = {f"{row['number']:04}_{row['name']}": row["checksum"] for row in rows}
-        rows = await conn.fetch("select path, checksum, version from schema_functions")
-        functions_ran = {row["path"]: (row["checksum"], _release(row["version"])) for row in rows}
+        applied = await _read_function_set(conn)
     here = {migration.label: migration.checksum for migration in known}
+    ours = load_function_set(known)
     return Status(
         applied=tuple(ran),
         pending=tuple(label for label in here if label not in ran),
         changed=tuple(label for label in here if label in ran and ran[label] != here[label]),
         unknown=tuple(label for label in ran if label not in here),
+        functions=compare_functions(ours, applied),
+        functions_version=ours.version,
+        functions_applied=applied.version,
         stale_functions=tuple(
-            path for path, sql in load_functions().items() if _is_stale(_checksum(sql), functions_ran.get(path))
+            path
+            for path, checksum in ours.checksums.items()
+            if ours.version >= applied.version and applied.checksums.get(path) != checksum
         ),
     )
 
 
+async def _read_function_set(conn: Connection | Conn) -> FunctionSet:
+    """Return the functions that the database has: the files recorded with the highest version."""
+    rows = await conn.fetch("select path, checksum, version from schema_functions")
+    version = max((_version(row["version"]) for row in rows), default=0)
+    latest = [row for row in rows if _version(row["version"]) == version]
+    return FunctionSet(
+        version=version,
+        checksums={row["path"]: row["checksum"] for row in latest},
+        is_edited=any(row["version"].endswith(EDITED) for row in latest),
+    )
+
+
+def _version(recorded: str) -> int:
+    """Return the version of a row. Before functions had versions it held a release (0.1.0), older than any of them."""
+    version = recorded.removesuffix(EDITED)
+    return int(version) if version.isdecimal() else 0
+
+
+def _refuse_rewritten(before: Status) -> None:
+    """Refuse to migrate where this code has another text for something the database has applied."""
+    if before.changed:
+        raise StartRefused(
+            f"changed after being applied: {', '.join(before.changed)}",
+            hint="a migration that has run is never edited: restore it and add a new one",
+        )
+    if before.functions is FunctionsState.CONFLICT:
+        raise StartRefused(
+            before.summary,
+            hint="two builds have the same version of the functions: run `make functions` in the later one. "
+            "A development database takes yours after: delete from schema_functions",
+        )
+
+
 async def _take_turn(conn: Connection) -> None:
-    """Wait for whoever else is migrating, and set the limits that every step has."""
+    """Wait for other processes to finish migrating, and set the limits that every step has."""
     await conn.execute(f"set lock_timeout = '{LOCK_WAIT}'")
     try:
         await conn.execute("select pg_advisory_lock($1)", LOCK_KEY)
@@ -208,7 +332,7 @@ async def _take_turn(conn: Connection) -> None:
 async def _apply(conn: Connection, migration: Migration) -> None:
     try:
         await (_apply_whole(conn, migration) if migration.is_transactional else _apply_alone(conn, migration))
-    except asyncpg.PostgresError as failed:
+    except STEP_FAILURES as failed:
         raise StartRefused(f"migration {migration.label} failed: {failed}") from failed
 
 
@@ -238,19 +362,21 @@ async def _note(conn: Connection, migration: Migration) -> None:
     await conn.execute("insert into schema_migrations (number, name, checksum) values ($1, $2, $3)", *about)
 
 
-async def _apply_functions(conn: Connection, path: str, sql: str) -> None:
+async def _apply_functions(conn: Connection, ours: FunctionSet, functions: Mapping[str, str]) -> None:
+    """Apply every file in one transaction, so that the database always has one whole set."""
+    version = f"{ours.version}{EDITED if ours.is_edited else ''}"
+    path = ""
     try:
-        async with conn.transaction():
-            await conn.execute(sql)
-            await conn.execute(
-                "insert into schema_functions (path, checksum, version) values ($1, $2, $3)"
-                " on conflict (path) do update"
-                " set checksum = excluded.checksum, version = excluded.version, applied_at = now()",
-                path,
-                _checksum(sql),
-                VERSION,
-            )
-    except asyncpg.PostgresError as failed:
+        async for attempt in stamina.retry_context(
+            on=TABLE_BUSY, attempts=TABLE_LOCK_TRIES, wait_initial=0.5, timeout=None
+        ):
+            with attempt:
+                async with conn.transaction():
+                    for path, sql in functions.items():  # noqa: B007 - the error message names it
+                        await conn.execute(sql)
+                    records = [(name, checksum, version) for name, checksum in ours.checksums.items()]
+                    await conn.executemany(RECORD_FUNCTIONS, records)
+    except STEP_FAILURES as failed:
         raise StartRefused(f"{path} failed: {failed}") from failed
 
 
@@ -262,15 +388,6 @@ async def _require_owner(conn: Connection) -> None:
             f"migrations run as {OWNER}, and this connection is {who}",
             hint=f"let VOELGOED_OWNER_DATABASE_URL log in as {OWNER}",
         )
-
-
-def _is_stale(checksum: str, ran: tuple[str, tuple[int, ...]] | None) -> bool:
-    """Whether our text must be applied: not when a later release has put its own there, which this code may run on."""
-    return ran is None or (ran[0] != checksum and ran[1] <= _release(VERSION))
-
-
-def _release(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 def _checksum(sql: str) -> str:

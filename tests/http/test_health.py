@@ -18,6 +18,10 @@ from voelgoed.http import contract
 from voelgoed.http.routes import health
 from voelgoed.wiring import Services
 
+NEWER = (
+    "The database is newer than this version, which can run on it (functions {applied} in the database, {ours} here)."
+)
+
 
 @pytest.fixture
 def looks_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +72,32 @@ async def test_a_schema_that_is_behind_is_not_ready(site: Site, owner_conn: Conn
     assert (answer.status_code, answer.json()["status"]) == (503, "not_ready")
     assert answer.json()["checks"]["schema"]["state"] == "failed"
     assert answer.json()["checks"]["database"]["state"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("later", "status", "state", "message"),
+    [
+        (-1, 503, "failed", "Functions {applied} in the database, {ours} here."),
+        (0, 200, "ok", "Up to date, {migrations} migrations, functions {ours}."),
+        (1, 200, "ok", NEWER),
+    ],
+)
+async def test_a_node_is_ready_on_its_own_functions_and_on_later_ones(
+    site: Site, owner_conn: Connection, looks_anew: None, later: int, status: int, state: str, message: str
+) -> None:
+    """During a rolling upgrade the nodes of the release before go on serving."""
+    standing = await schema.status(owner_conn)
+    ours = standing.functions_version
+    await owner_conn.execute("update schema_functions set version = $1", str(ours + later))
+    try:
+        answer = await site.client.get("/readyz")
+    finally:
+        await owner_conn.execute("update schema_functions set version = $1", str(ours))
+    assert answer.status_code == status
+    assert answer.json()["checks"]["schema"] == {
+        "state": state,
+        "message": message.format(applied=ours + later, ours=ours, migrations=len(standing.applied)),
+    }
 
 
 async def test_a_process_that_is_closing_is_not_ready(services: Services) -> None:

@@ -19,18 +19,18 @@ EMBEDDED_DOWN = "the embedded PostgreSQL is not running; `voelgoed serve` starts
 
 
 async def migrate(settings: Settings) -> None:
-    """Apply what is pending, a line for each step."""
+    """Apply what is pending and print a line for each step. A newer database is left as it is."""
     console = Console(highlight=False)
     with _plainly(settings):
         standing = await schema.migrate(
             database_url(settings, owner=True),
             on_step=lambda label, seconds: console.print(Text(f"{label}  {seconds:.2f} s")),
         )
-    console.print(f"The schema is {standing.summary}.", markup=False)
+    console.print(f"Schema: {standing.summary}.", markup=False, soft_wrap=True)
 
 
 async def show_status(settings: Settings, *, as_json: bool) -> bool:
-    """Print how the database stands; whether it is current."""
+    """Print how the schema compares with this version; return whether this version can run on it."""
     with _plainly(settings):
         conn = await connect(database_url(settings, owner=False), timeout_s=5)
         try:
@@ -48,13 +48,13 @@ async def show_status(settings: Settings, *, as_json: bool) -> bool:
     for names, word, style in (
         (standing.applied, "applied", ""),
         (standing.pending, "pending", "yellow"),
-        (standing.changed, "changed after it ran", "red"),
+        (standing.changed, "changed after being applied", "red"),
         (standing.unknown, "newer than this version", "yellow"),
         (standing.stale_functions, "functions to apply", "yellow"),
     ):
         for name in names:
             console.print(Text.assemble(f"{name}  ", (word, style)))
-    console.print(f"The schema is {standing.summary}.", markup=False)
+    console.print(f"Schema: {standing.summary}.", markup=False, soft_wrap=True)
     return standing.is_current
 
 

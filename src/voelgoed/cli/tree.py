@@ -158,10 +158,12 @@ def _unusable(settings: Settings, failed: OSError) -> StartRefused:
 async def _migrate(settings: Settings) -> None:
     """Migrate where the owner's URL is known; otherwise the processes refuse a schema that is behind."""
     if settings.owner_database_url:
-        await schema.migrate(
+        standing = await schema.migrate(
             settings.owner_database_url.get_secret_value(),
             on_step=lambda label, seconds: log.info("migrated", step=label, seconds=round(seconds, 3)),
         )
+        if standing.is_newer:
+            log.warning("database is newer", schema=standing.summary)
 
 
 @contextlib.contextmanager
