@@ -57,7 +57,7 @@ def read(path: Path) -> list[Locked]:
 
 def history(path: Path) -> list[Locked]:
     """Return every version committed so far. Without git, or outside a repository, there are none to compare with."""
-    argv = ["git", "log", "-p", "-m", "--full-history", "--format=", "--", path.name]
+    argv = ["git", "log", "-p", "-m", "--format=", "--", path.name]
     try:
         done = subprocess.run(argv, cwd=path.parent, capture_output=True, text=True, check=False)
     except FileNotFoundError:
