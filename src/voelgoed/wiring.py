@@ -154,7 +154,9 @@ def build_services(
         lane_db.clock_latest = guard.latest
     failures = Failures(db)
     projection = Projection(link)
-    availability = Availability(db, projection, bytes_max=settings.hot_map_mb * MB, clock=clock)
+    availability = Availability(
+        db, projection, bytes_max=settings.hot_map_mb * MB, clock=clock, expired_by=guard.expired_by
+    )
     catalogue = Catalogue(db, cache)
     return Services(
         settings=settings,

@@ -425,7 +425,7 @@ async def test_nobody_is_refused_on_news_that_comes_late(crew: Crew) -> None:
     second = crew.second
     fresh, late = crew.sale.seat("S-A-1"), crew.sale.seat("S-A-2")
     second.follower.hear(told(crew, news_of(second.map, fresh, age_s=0.1), news_of(second.map, late, age_s=1.5)))
-    assert second.map.state_of(second.map.ordinal_of(late) or 0, passing.clock())[0] == HELD
+    assert second.map.state_of(second.map.ordinal_of(late) or 0)[0] == HELD
     assert await refused(at(crew, second).hold(crew.sale.caller(), "S-A-1"))
     assert not await refused(at(crew, second).hold(crew.sale.caller(), "S-A-2"))
 
@@ -447,7 +447,7 @@ async def test_what_is_learned_while_a_map_is_loaded_is_as_old_as_it_is(
     with monkeypatch.context() as patched:
         patched.setattr(store, "load_map", load_slowly)
         found = await availability.load(crew.sale.place.id, crew.sale.event.id)
-    assert found.state_of(found.ordinal_of(change.seat_id) or 0, passing.clock())[0] == HELD
+    assert found.state_of(found.ordinal_of(change.seat_id) or 0)[0] == HELD
     assert not await refused(at(crew, second).hold(crew.sale.caller(), "S-A-1"))
 
 

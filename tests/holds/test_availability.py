@@ -21,9 +21,10 @@ from voelgoed.db import Connection, Database
 from voelgoed.events.model import Verb
 from voelgoed.events.refusals import EventNotFound
 from voelgoed.holds import availability as module, booking, store
-from voelgoed.holds.availability import Availability, occupancy_now
+from voelgoed.holds.availability import Availability
 from voelgoed.holds.hotmap import AVAILABLE, HELD, SOLD, HotMap, SeatChange, ZoneChange, milliseconds
 from voelgoed.holds.model import Ask, Item, Outcome, SeatStatus, Verdict
+from voelgoed.holds.occupancy import occupancy_now
 from voelgoed.holds.projection import Projection, seat_key
 from voelgoed.holds.refusals import SeatHeld, SeatNotAvailable
 from voelgoed.ids import new_id
@@ -33,16 +34,22 @@ from voelgoed.telemetry import metrics
 from voelgoed.wiring import Services
 
 LOOK_S = 10.0
+STARTED_S = 1_000.0
 
 
 class Process:
     """What one process has, with a clock and a liveness that the test sets."""
 
     def __init__(self, db: Database, link: RedisLink, *, bytes_max: int = 2**28) -> None:
-        self.now = 1_000.0
+        self.now = STARTED_S
         self.projection = Projection(link)
-        self.hot = Availability(db, self.projection, bytes_max=bytes_max, clock=lambda: self.now)
+        self.hot = Availability(
+            db, self.projection, bytes_max=bytes_max, clock=lambda: self.now, expired_by=self.database_now
+        )
         self.hot.is_live = lambda: True
+
+    def database_now(self) -> datetime:
+        return datetime.now(UTC) + timedelta(seconds=self.now - STARTED_S)
 
     async def warm(self, sale: Sale) -> int:
         """Have Redis know the event as it is now, and be believed."""
@@ -296,7 +303,7 @@ async def test_whoever_watches_is_told_once_of_each_change(process: Process, sal
     """Which seats and zones, of which map; of a new map with neither; nothing for what was known."""
     told: list[tuple[int, list[int], int]] = []
 
-    def hear(found: HotMap, seats: Sequence[int], zones: Sequence[ZoneChange]) -> None:
+    def hear(found: HotMap, seats: Sequence[int], zones: Sequence[UUID]) -> None:
         told.append((found.map_version, list(seats), len(zones)))
 
     process.hot.watch(hear)
@@ -309,7 +316,7 @@ async def test_whoever_watches_is_told_once_of_each_change(process: Process, sal
     assert process.hot.take(sale.event.id, [change], [zone]) == []
     process.hot.unwatch(hear)
     process.hot.take(sale.event.id, [held(sale, "S-A-3", 2)], [])
-    assert told == [(first, [], 0), (first + 2, [ordinal], 1)]
+    assert told == [(first, [], 0), (first + 4, [ordinal], 1)]
 
 
 # Looking up

@@ -3,6 +3,7 @@
 import statistics
 import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -14,10 +15,10 @@ from tests.make.seating import Seated, active_pin, publish, save
 from tests.sim import trouble
 from voelgoed.db import Database
 from voelgoed.holds import store
-from voelgoed.holds.availability import Availability, occupancy_now
+from voelgoed.holds.availability import Availability
 from voelgoed.holds.hotmap import HotMap
 from voelgoed.holds.inventory import Wanted
-from voelgoed.holds.occupancy import occupancy_of
+from voelgoed.holds.occupancy import occupancy_now, occupancy_of
 from voelgoed.holds.projection import Projection
 from voelgoed.redis import RedisLink
 from voelgoed.seating import halls, presets
@@ -77,7 +78,7 @@ async def test_memory_is_twenty_times_as_fast_as_postgresql(giant: Seated, db: D
 
         async def occupancy_from_postgresql() -> object:
             async with db.transaction(giant.organization_id) as conn:
-                zones, version = await store.count_places(conn, *key)
+                zones, version, _ = await store.count_places(conn, *key, datetime.now(UTC))
             return occupancy_of(giant.event.id, found.epoch, version, zones, occupancy_now(found).timestamp)
 
         async def occupancy_from_memory() -> object:

@@ -13,10 +13,9 @@ from tests.make.seating import block_seat, sell_seat, take_places
 from voelgoed.accounts.model import Organization
 from voelgoed.db import Connection, Database
 from voelgoed.holds import occupancy
-from voelgoed.holds.availability import occupancy_now
 from voelgoed.holds.hotmap import HotZone
 from voelgoed.holds.model import Counts
-from voelgoed.holds.occupancy import KEPT, Occupancy, list_minutes, occupancy_of, remember, share
+from voelgoed.holds.occupancy import KEPT, Occupancy, list_minutes, occupancy_now, occupancy_of, remember, share
 from voelgoed.ids import new_id
 from voelgoed.jobs import queue
 from voelgoed.wiring import Services

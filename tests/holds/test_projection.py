@@ -18,8 +18,8 @@ from tests.make.seating import seated_event
 from voelgoed.accounts.model import Organization
 from voelgoed.db import Database
 from voelgoed.holds import projection, store
-from voelgoed.holds.availability import occupancy_now
 from voelgoed.holds.hotmap import AVAILABLE, HELD, SOLD, HotMap, SeatChange, ZoneChange
+from voelgoed.holds.occupancy import occupancy_now
 from voelgoed.holds.projection import APPLY, BELIEVED_S, KEEP_NEWER, OCCUPANCY_S, Projection, WarmHold, seat_key
 from voelgoed.ids import OrganizationId, new_id
 from voelgoed.redis import RedisLink, RedisRefused
@@ -345,7 +345,7 @@ async def test_whatever_stands_under_a_key_is_survived_and_made_anew(warm: Warm,
     await spoil(warm, f"seat:{warm.seat()}:hold" if name == "seat" else name, how)
     assert await warm.read() is None
     warm.projection.believe(warm.epoch)
-    assert await warm.projection.read_occupancy(warm.place_id, warm.event_id) is None
+    assert await warm.projection.read_occupancy(warm.place_id, warm.event_id, 0) is None
     await warm.projection.dump(warm.place_id, warm.event_id, warm.now_ms)
     change = warm.held(2)
     zone = ZoneChange(zone_id=warm.sale.zone("P"), version=2, held=1, sold=0)
@@ -375,10 +375,10 @@ async def test_how_full_an_event_is_is_kept_for_ten_seconds(warm: Warm) -> None:
     """Under the one key that there is for it, as it was counted."""
     counted = occupancy_now(warm.found)
     warm.projection.believe(warm.epoch)
-    assert await warm.projection.read_occupancy(warm.place_id, warm.event_id) is None
-    warm.projection.keep_occupancy(warm.place_id, counted)
+    assert await warm.projection.read_occupancy(warm.place_id, warm.event_id, 0) is None
+    warm.projection.keep_occupancy(warm.place_id, counted, TTL_MS)
     await warm.projection.settle()
-    assert await warm.projection.read_occupancy(warm.place_id, warm.event_id) == counted
+    assert await warm.projection.read_occupancy(warm.place_id, warm.event_id, 0) == counted
     assert OCCUPANCY_S - 5 <= await warm.client.ttl(warm.key("occupancy")) <= OCCUPANCY_S == 10
 
 
@@ -396,7 +396,7 @@ async def test_every_change_takes_away_how_full_it_was(warm: Warm) -> None:
         lambda: warm.projection.remove(warm.place_id, warm.event_id),
     ]
     for step in steps:
-        warm.projection.keep_occupancy(warm.place_id, counted)
+        warm.projection.keep_occupancy(warm.place_id, counted, TTL_MS)
         await warm.projection.settle()
         assert await warm.client.exists(warm.key("occupancy"))
         await step()
@@ -410,13 +410,13 @@ async def test_who_counted_slower_than_another_keeps_nothing(warm: Warm) -> None
     new = occupancy_now(warm.found)
     warm.projection.believe(warm.epoch)
     for counted, stays in ((old, old), (new, new), (old, new)):
-        warm.projection.keep_occupancy(warm.place_id, counted)
+        warm.projection.keep_occupancy(warm.place_id, counted, TTL_MS)
         await warm.projection.settle()
-        assert await warm.projection.read_occupancy(warm.place_id, warm.event_id) == stays
+        assert await warm.projection.read_occupancy(warm.place_id, warm.event_id, 0) == stays
     other = await warm_up(warm.sale.services, warm.projection._link, warm.sale.place)
     await warm.client.copy(warm.key("occupancy"), other.key("occupancy"))
     other.projection.believe(other.epoch)
-    assert await other.projection.read_occupancy(other.place_id, other.event_id) is None
+    assert await other.projection.read_occupancy(other.place_id, other.event_id, 0) is None
 
 
 @pytest.mark.req("TEN-03", "REG-10", "REG-11", "REG-21")
@@ -424,7 +424,7 @@ async def test_every_key_begins_with_whose_it_is_and_carries_the_event(warm: War
     """Also while it is being made anew; and all keys of an event are in one slot of a cluster."""
     change = warm.held(2)
     await warm.apply(change)
-    warm.projection.keep_occupancy(warm.place_id, occupancy_now(warm.found))
+    warm.projection.keep_occupancy(warm.place_id, occupancy_now(warm.found), TTL_MS)
     await warm.projection.settle()
     names = {"epoch", "map", "versions", "zones", "seat_holds", "occupancy", f"seat:{warm.seat()}:hold"}
     assert await warm.names() == names
@@ -454,12 +454,12 @@ async def test_two_events_in_one_hall_never_meet(services: Services, link: Redis
 async def test_another_organization_finds_nothing(warm: Warm, db: Database) -> None:
     """Under its own name there is nothing of this event."""
     await warm.apply(warm.held(2))
-    warm.projection.keep_occupancy(warm.place_id, occupancy_now(warm.found))
+    warm.projection.keep_occupancy(warm.place_id, occupancy_now(warm.found), TTL_MS)
     await warm.projection.settle()
     other = await make_organization(db)
     warm.projection.believe(warm.epoch)
     assert await warm.projection.read_hold(other.id, warm.event_id, warm.seat()) is None
-    assert await warm.projection.read_occupancy(other.id, warm.event_id) is None
+    assert await warm.projection.read_occupancy(other.id, warm.event_id, 0) is None
     dump = await warm.projection.dump(other.id, warm.event_id, warm.now_ms)
     assert (dump.epoch, dump.statuses, dump.versions, dump.zones, dump.holds) == (None, None, None, {}, {})
 
@@ -511,9 +511,9 @@ async def test_without_redis_nothing_is_found_and_that_is_counted(warm: Warm) ->
         before = metrics.HOLD_REDIS_FALLBACK._value.get()
         for _ in range(6):
             assert await away.read_hold(warm.place_id, warm.event_id, warm.seat()) is None
-        assert await away.read_occupancy(warm.place_id, warm.event_id) is None
+        assert await away.read_occupancy(warm.place_id, warm.event_id, 0) is None
         assert away.is_away
-        away.keep_occupancy(warm.place_id, occupancy_now(warm.found))
+        away.keep_occupancy(warm.place_id, occupancy_now(warm.found), TTL_MS)
         away.keep_hold(warm.place_id, warm.event_id, 0, warm.held(2))
         await away.settle()
         assert metrics.HOLD_REDIS_FALLBACK._value.get() - before == 7
@@ -533,10 +533,10 @@ async def test_only_commands_of_redis_6_2_are_used(warm: Warm) -> None:
         await warm.apply(change, zones=(zone,))
         await warm.apply(warm.ended(3, change.hold_id))
         await warm.read()
-        warm.projection.keep_occupancy(warm.place_id, occupancy_now(warm.found))
+        warm.projection.keep_occupancy(warm.place_id, occupancy_now(warm.found), TTL_MS)
         warm.projection.keep_hold(warm.place_id, warm.event_id, 1, warm.held(2, ordinal=1))
         await warm.projection.settle()
-        await warm.projection.read_occupancy(warm.place_id, warm.event_id)
+        await warm.projection.read_occupancy(warm.place_id, warm.event_id, 0)
         warm.found.take_seat(warm.held(4), 1.0)
         await warm.projection.rebuild(warm.found, warm.epoch, {new_id(): warm.now_ms + TTL_MS})
         await warm.projection.dump(warm.place_id, warm.event_id, warm.now_ms)

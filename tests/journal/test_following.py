@@ -225,7 +225,7 @@ async def expected_in_redis(sale: Sale) -> dict[str, object]:
     async with sale.db.transaction(sale.place.id) as conn:
         holds = await store.list_active_holds(conn, sale.place.id, sale.event.id, 1_000)
     return {
-        "statuses": bytes(found.statuses),
+        "statuses": found.recorded(),
         "versions": list(found.versions),
         "zones": {zone.zone_id: (zone.version, zone.held, zone.sold) for zone in found.zones if zone.is_by_number},
         "holds": holds,
@@ -792,7 +792,7 @@ async def test_a_lapsed_hold_is_tidied_away_in_every_tier(
     dump = await worker.wire.dump(sale.place.id, sale.event.id, 0)
     assert (dump.holds, set(dump.statuses or b"?")) == ({}, {0})
     assert await process.projection.read_hold(sale.place.id, sale.event.id, sale.seat("S-A-1")) is None
-    assert await process.projection.read_occupancy(sale.place.id, sale.event.id) is None
+    assert await process.projection.read_occupancy(sale.place.id, sale.event.id, 0) is None
     async with sale.db.transaction(sale.place.id) as conn:
         kinds = await conn.fetch("select kind from journal where seat_id = $1 and event_id = $2 order by version",
                                  sale.seat("S-A-1"), sale.event.id)  # fmt: skip

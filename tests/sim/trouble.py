@@ -288,4 +288,6 @@ async def find_map(db: Any, organization_id: OrganizationId, event_id: UUID) -> 
     async with db.transaction(organization_id) as conn:
         snapshot = await store.load_map(conn, organization_id, event_id)
     assert snapshot is not None
-    return HotMap(snapshot, read_at=0.0)
+    found = HotMap(snapshot, read_at=0.0)
+    found.expire(snapshot.now_ms)
+    return found

@@ -19,6 +19,7 @@ from voelgoed.bench.process import Given, Process
 from voelgoed.bench.report import Measured
 from voelgoed.holds import reconcile
 from voelgoed.holds.availability import Availability
+from voelgoed.holds.ends import Ends
 from voelgoed.holds.hotmap import AVAILABLE, HELD, SeatChange
 from voelgoed.holds.model import SeatStatus
 from voelgoed.holds.projection import Projection
@@ -320,7 +321,7 @@ async def _fill_redis(process: Process, sale: Sale, count: int) -> _FullRedis:
         await process.wait_until_believed()
         epoch = process.projection.floor
         assert epoch is not None
-        found.event_id, found.holders = new_id(), {}
+        found.event_id, found.holders = new_id(), Ends()
         now_ms = found.database_ms(time.monotonic())
         held: list[Given] = []
         for ordinal in range(min(per_event, count - written)):

@@ -3,6 +3,9 @@
 A map answers what anybody may look at, and refuses whoever comes too late, as long as PostgreSQL has said so within the
 last second. It never grants anything. Looking something up goes from here to Redis, and from there to PostgreSQL; who
 looks there puts what was found back into both.
+
+Every read shows a hold as over once it has ended by PostgreSQL's clock (`expired_by`), whether or not the expiry worker
+has recorded that. `expire` does so for every map, for streams.
 """
 
 import asyncio
@@ -24,7 +27,7 @@ from voelgoed.events.refusals import EventNotFound
 from voelgoed.holds import store
 from voelgoed.holds.hotmap import AVAILABLE, CODES, HELD, STATUSES, HotMap, SeatChange, ZoneChange, milliseconds
 from voelgoed.holds.model import Ask, Hold, HoldStatus, Outcome, SeatName, SeatStatus, Verdict
-from voelgoed.holds.occupancy import Occupancy, occupancy_of
+from voelgoed.holds.occupancy import Occupancy, occupancy_now, occupancy_of
 from voelgoed.holds.projection import Projection
 from voelgoed.ids import OrganizationId
 from voelgoed.telemetry import metrics
@@ -37,6 +40,7 @@ PENDING_MAX: Final = 200_000
 """Changes that are kept for a map while it is being loaded; beyond that it is loaded again."""
 DESCRIBED_MAX: Final = 10_000
 DESCRIBED_S: Final = 30.0
+CLOCK_BACK_MS: Final = 5_000  # readings of PostgreSQL's clock differ by less; if by more, it was set back
 MB: Final = 2**20
 TIERS: Final = ("ets", "redis", "db")
 """Hot, warm and cold, as the metrics call them."""
@@ -73,8 +77,8 @@ class _Load:
     is_outdated: bool = False
 
 
-Watch = Callable[[HotMap, Sequence[int], Sequence[ZoneChange]], None]
-"""Who wants to know when a map has changed: which seats by ordinal, which zones. A new map comes with neither."""
+Watch = Callable[[HotMap, Sequence[int], Sequence[UUID]], None]
+"""Who wants to know when a map has changed: which seats by ordinal, which zones by id. A new map comes with neither."""
 Wish = Callable[[OrganizationId], bool]
 """Whether one who watches wants to know of all events of an organization, also of those that have no map here yet."""
 
@@ -89,10 +93,13 @@ class Availability:
         *,
         bytes_max: int = 256 * MB,
         clock: Callable[[], float] = time.monotonic,
+        expired_by: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._db, self._projection = db, projection
         self._bytes_max = bytes_max
         self._clock = clock
+        self._expired_by = expired_by
+        self._expired_ms = 0
         self._maps: OrderedDict[UUID, HotMap] = OrderedDict()
         self._loading: dict[UUID, _Load] = {}
         self._turn = asyncio.Semaphore(LOADS_AT_ONCE)
@@ -109,7 +116,7 @@ class Availability:
 
         Another organization's event is not there.
         """
-        found = self._maps.get(event_id)
+        found = self.peek(event_id)
         if found is not None and self.is_live():
             if found.organization_id != organization_id:
                 raise EventNotFound
@@ -122,40 +129,44 @@ class Availability:
         return loaded
 
     def peek(self, event_id: UUID) -> HotMap | None:
-        """The map of an event if there is one, however old."""
-        return self._maps.get(event_id)
+        """Return the map of an event if there is one, however old what it was told last."""
+        found = self._maps.get(event_id)
+        if found is not None:
+            self._expire(found, milliseconds(self._expired_by()))
+        return found
 
     async def occupancy(self, organization_id: OrganizationId, event_id: UUID) -> Occupancy:
         """How full an event is: from the map, else what somebody counted in the last seconds, else counted."""
         began = time.perf_counter()
-        found = self._maps.get(event_id)
+        found = self.peek(event_id)
         if found is not None and found.organization_id == organization_id and self.is_live():
             return self._looked("ets", began, occupancy_now(found))
-        warm = await self._projection.read_occupancy(organization_id, event_id)
+        expired_by = self._expired_by()
+        warm = await self._projection.read_occupancy(organization_id, event_id, milliseconds(expired_by))
         if warm is not None:
             return self._looked("redis", began, warm)
         async with self._db.transaction(organization_id) as conn:
-            zones, version = await store.count_places(conn, organization_id, event_id)
+            zones, version, next_end_ms = await store.count_places(conn, organization_id, event_id, expired_by)
             epoch = await store.find_inventory_epoch(conn, organization_id, event_id)
         if not zones or epoch is None:
             raise EventNotFound
         counted = occupancy_of(event_id, epoch, version, zones, datetime.now(UTC))
-        self._projection.keep_occupancy(organization_id, counted)
+        self._projection.keep_occupancy(organization_id, counted, next_end_ms)
         self._warm_up(organization_id, event_id)
         return self._looked("db", began, counted)
 
     async def look_up(self, organization_id: OrganizationId, event_id: UUID, seat_id: UUID) -> Held | None:
         """Whether a seat can be had: hot, then warm, then cold. None when there is no such seat."""
         began = time.perf_counter()
-        found = self._maps.get(event_id)
+        found = self.peek(event_id)
         if found is not None and found.organization_id == organization_id and self.is_live():
             ordinal = found.ordinal_of(seat_id)
             if ordinal is not None:
                 return self._looked("ets", began, self._held(found, ordinal))
         warm = await self._projection.read_hold(organization_id, event_id, seat_id)
-        left_s = (warm.until_ms / 1_000 - time.time()) if warm else 0
-        if warm is not None and left_s > 0:
-            held = Held(SeatStatus.HELD, warm.version, warm.hold_id, warm.user_id, int(left_s))
+        if warm is not None and warm.until_ms > milliseconds(self._expired_by()):
+            left_s = max(0, int(warm.until_ms / 1_000 - time.time()))
+            held = Held(SeatStatus.HELD, warm.version, warm.hold_id, warm.user_id, left_s)
             return self._looked("redis", began, held)
         async with self._db.transaction(organization_id) as conn:
             row = await store.get_seat(conn, organization_id, event_id, seat_id)
@@ -183,7 +194,7 @@ class Availability:
         """What PostgreSQL said of a seat within the last second, if that bars the ask; None when it must be asked."""
         if len(ask.items) != 1 or ask.key is not None or (seat_id := ask.items[0].seat_id) is None:
             return None  # a group is told of every seat of it, and a key may have been answered before
-        found = self._maps.get(ask.event_id)
+        found = self.peek(ask.event_id)
         if found is None or found.organization_id != ask.organization_id:
             return None
         way = found.in_the_way(seat_id, ask.user_id, self._clock())
@@ -270,10 +281,21 @@ class Availability:
         if found is None:
             return []
         changed = [ordinal for change in seats if (ordinal := found.take_seat(change, now)) is not None]
-        moved = [change for change in zones if found.take_zone(change)]
+        moved = [change.zone_id for change in zones if found.take_zone(change)]
         if changed or moved:
             self._tell(found, changed, moved)
+        self._expire(found, milliseconds(self._expired_by()))
         return changed
+
+    def expire(self) -> None:
+        """Show holds that have ended as over in every map. Reload those that show too many, if the clock went back."""
+        before, self._expired_ms = self._expired_ms, milliseconds(self._expired_by())
+        is_back = self._expired_ms < before - CLOCK_BACK_MS
+        for event_id, found in list(self._maps.items()):
+            if is_back and found.has_expired:
+                self.reload(event_id)
+            else:
+                self._expire(found, self._expired_ms)
 
     def hear(self, organization_id: OrganizationId, event_id: UUID) -> None:
         """Something was committed of an event that may have no map here."""
@@ -371,6 +393,7 @@ class Availability:
             found.take_seat(change, said_at)
         for moved in load.zones:
             found.take_zone(moved)
+        found.expire(milliseconds(self._expired_by()))
         self._keep(found)
         self._tell(found, (), ())
         return found
@@ -391,17 +414,22 @@ class Availability:
         metrics.MAPS_KEPT.set(len(self._maps))
         metrics.MAP_BYTES.set(sum(one.size_bytes for one in self._maps.values()))
 
-    def _tell(self, found: HotMap, changed: Sequence[int], moved: Sequence[ZoneChange]) -> None:
+    def _expire(self, found: HotMap, expired_ms: int) -> None:
+        if found.next_end_ms <= expired_ms:
+            seats, zones = found.expire(expired_ms)
+            if seats or zones:
+                self._tell(found, seats, zones)
+
+    def _tell(self, found: HotMap, changed: Sequence[int], moved: Sequence[UUID]) -> None:
         for watch in list(self._watches):
             watch(found, changed, moved)
 
     def _held(self, found: HotMap, ordinal: int) -> Held:
-        now = self._clock()
-        status, holder = found.state_of(ordinal, now)
+        status, holder = found.state_of(ordinal)
         version = found.versions[ordinal]
         if holder is None or status == AVAILABLE:
             return Held(STATUSES[status], version, None, None, None)
-        left = max(0, (holder.until_ms - found.database_ms(now)) // 1_000)
+        left = max(0, (holder.until_ms - found.database_ms(self._clock())) // 1_000)
         return Held(STATUSES[status], version, holder.hold_id, holder.user_id, left)
 
     def _note(self, organization_id: OrganizationId, event_id: UUID, seat_id: UUID, row: asyncpg.Record) -> Described:
@@ -442,11 +470,6 @@ class Availability:
         metrics.HOLD_CACHE_LOOKUPS.labels(source, "true").inc()
         metrics.HOLD_CACHE_SECONDS.labels(source).observe(time.perf_counter() - began)
         return found
-
-
-def occupancy_now(found: HotMap) -> Occupancy:
-    """How full an event is, by its map."""
-    return occupancy_of(found.event_id, found.epoch, found.map_version, found.zones, datetime.now(UTC))
 
 
 def _learned(seat_id: UUID, user_id: UUID, said: Verdict) -> SeatChange | None:

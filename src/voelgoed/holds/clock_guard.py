@@ -19,6 +19,7 @@ from voelgoed.telemetry import metrics
 log = structlog.get_logger(__name__)
 
 STEP: Final = timedelta(seconds=5)
+NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Reading(NamedTuple):
@@ -45,12 +46,21 @@ class ClockGuard:
     def __init__(self, db: Database, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._db, self._clock = db, clock
         self._seen: Reading | None = None
+        self._lapses_from = NEVER
 
     def now(self) -> datetime:
         """Return PostgreSQL's time as this process expects it: unmoved by a step, never ahead of the real one."""
         if self._seen is None:
             return datetime.now(UTC)
         return self._seen.shown + timedelta(seconds=self._clock() - self._seen.ended)
+
+    def expired_by(self) -> datetime:
+        """Return the time up to which holds have expired: now, or `NEVER` while no hold expires after a step.
+
+        The map follows this where PostgreSQL follows `lapse_clock`.
+        """
+        now = self.now()
+        return NEVER if now < self._lapses_from else now
 
     def latest(self) -> str | None:
         """Return the latest time that PostgreSQL's clock can show unless it has stepped, or None before the first look.
@@ -68,8 +78,8 @@ class ClockGuard:
             shown = await store.read_clock(conn)
             seen = Reading(shown, began, self._clock())
             step = step_between(self._seen, seen) if self._seen else None
-            until = await store.guard_clock(conn, step) if step is not None else None
-        self._seen = seen
-        if step is not None and until is not None:
+            until = await (store.guard_clock(conn, step) if step is not None else store.find_lapses_from(conn))
+        self._seen, self._lapses_from = seen, until
+        if step is not None:
             metrics.CLOCK_STEPS.labels("ahead" if step > timedelta() else "back").inc()
             log.error("clock_stepped", seconds=step.total_seconds(), lapses_from=until.isoformat())

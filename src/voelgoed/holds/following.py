@@ -21,7 +21,7 @@ from voelgoed.db import Database
 from voelgoed.errors import StartRefused
 from voelgoed.events.refusals import EventNotFound
 from voelgoed.holds import occupancy, store
-from voelgoed.holds.availability import Availability, occupancy_now
+from voelgoed.holds.availability import Availability
 from voelgoed.holds.hotmap import AVAILABLE, BLOCKED, CODES, HELD, SOLD, HotMap, SeatChange, ZoneChange, milliseconds
 from voelgoed.holds.projection import Projection
 from voelgoed.ids import OrganizationId, new_id, read_id
@@ -178,6 +178,7 @@ def _zone_change(fact: RecordedFact) -> ZoneChange:
         sold=data["zone_sold"],
         hold_id=_uuid(data.get("hold_id")),
         until_ms=_milliseconds(data.get("held_until")) if is_held else None,
+        quantity=data.get("quantity", 0),
     )
 
 
@@ -295,8 +296,7 @@ class Dispatcher:
         self._clock = clock
         self._me = new_id()
         self._database = ""
-        self._leased_at = float("-inf")
-        self._beat_at = float("-inf")
+        self._leased_at = self._beat_at = float("-inf")
         self._at: Position | None = None
         self._floor: int | None = None
         self._run_id: str | None = None
@@ -337,7 +337,7 @@ class Dispatcher:
         for event_id, organization_id in changed.items():
             try:
                 found = self._availability.peek(event_id) or await self._availability.load(organization_id, event_id)
-                await occupancy.remember(self._db, organization_id, occupancy_now(found))
+                await occupancy.remember(self._db, organization_id, occupancy.occupancy_now(found))
             except EventNotFound:
                 continue
             except Exception as failed:  # noqa: BLE001 - one that cannot be written does not keep the others
@@ -484,7 +484,7 @@ class Dispatcher:
 
 
 def _totals(found: HotMap) -> Totals:
-    now = occupancy_now(found)
+    now = occupancy.occupancy_now(found)
     return Totals(
         event="occupancy_changed",
         total_available=now.available,

@@ -3,6 +3,9 @@
 Nothing here waits or asks. A change counts when its version is newer than the one that is known, so it does not matter
 in which order changes come, or how often. What is known may be old; when PostgreSQL last confirmed it is kept beside
 it, and nobody is refused on older grounds.
+
+A hold that has ended is shown as available without waiting for a fact: the map knows the end of each hold, and
+`expire` applies the ends that have passed. The recorded state stays known, because Redis is compared with it.
 """
 
 import base64
@@ -10,7 +13,7 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -18,6 +21,7 @@ from uuid import UUID
 
 import msgspec
 
+from voelgoed.holds.ends import Ends
 from voelgoed.holds.model import Counts, SeatName, SeatStatus
 from voelgoed.ids import OrganizationId
 
@@ -30,8 +34,8 @@ CONFIRMED_FOR_S: Final = 1.0
 CONFIRMED_KEPT_MAX: Final = 20_000
 SHOWN_MS: Final = 5
 """How long the time that was worked out is good enough for an answer that counts in seconds."""
-HOLDER_BYTES: Final = 400
-"""What a holder takes in memory, about: an entry, two ids, a number."""
+HOLDER_BYTES: Final = 480
+"""Approximate memory of one hold: a dictionary entry, two ids, its end, and a heap entry."""
 NO_SEAT: Final = -1
 
 
@@ -68,7 +72,10 @@ class SeatChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ZoneChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A zone sold by number as it has become, and the hold by which it did."""
+    """A zone sold by number as it has become, and the hold by which it did.
+
+    Without `until_ms` that hold is over. `quantity` is the hold's.
+    """
 
     zone_id: UUID
     version: int
@@ -76,6 +83,7 @@ class ZoneChange(msgspec.Struct, frozen=True, omit_defaults=True):
     sold: int
     hold_id: UUID | None = None
     until_ms: int | None = None
+    quantity: int = 0
 
 
 class Holder(NamedTuple):
@@ -86,9 +94,22 @@ class Holder(NamedTuple):
     until_ms: int
 
 
+class ZoneHold(NamedTuple):
+    """A hold of a quantity in a zone without numbered seats, as the zone's `version` left it."""
+
+    zone: int
+    quantity: int
+    until_ms: int
+    version: int
+
+
 @dataclass(slots=True, kw_only=True)
 class HotZone:
-    """A zone: of one with seats they are counted, of one sold by number its counters are kept."""
+    """A zone. With numbered seats, they are counted; without, its recorded counters are kept.
+
+    `live` and `expired` are for a zone without numbered seats: the quantities of its known holds that have not ended,
+    and of those that have ended though `held` still counts them.
+    """
 
     zone_id: UUID
     is_by_number: bool
@@ -97,6 +118,8 @@ class HotZone:
     blocked: int
     held: int
     sold: int
+    live: int = field(default=0, compare=False)
+    expired: int = 0
 
     @classmethod
     def of(  # a row of the database
@@ -121,8 +144,11 @@ class HotZone:
 
     @property
     def counts(self) -> Counts:
-        free = self.capacity - self.blocked - self.held - self.sold
-        return Counts(available=free, held=self.held, sold=self.sold, blocked=self.blocked)
+        # Facts of one call come one by one, each with the counters after all of them. So between two of them `held` may
+        # be without holds that are known still: what counts is never more than `held`, and never less than `live`.
+        held = min(self.held, max(self.held - self.expired, self.live))
+        free = self.capacity - self.blocked - held - self.sold
+        return Counts(available=free, held=held, sold=self.sold, blocked=self.blocked)
 
 
 class Names:
@@ -163,10 +189,18 @@ class Snapshot:
     ranges: Sequence[tuple[UUID, int, int]]
     names: Names
     held: Sequence[tuple[int, UUID, UUID, int]]
+    """Held seats: ordinal, hold, buyer, end."""
+    zone_holds: Sequence[tuple[UUID, UUID, int, int]] = ()
+    """Holds in zones without numbered seats: hold, zone, quantity, end."""
 
 
 class HotMap:
-    """One event. `read_at` and every `now` is of the process's own clock that only goes forward."""
+    """One event. `read_at` and every `now` is of the process's own clock that only goes forward.
+
+    `statuses` and counts are as shown: a hold that `expire` has ended is available there. `map_version` rises by two
+    with each recorded version, and by one when a hold ends unrecorded. So it rises as well when the expiry is recorded
+    later, and when an extension arrives late that makes the seat held again.
+    """
 
     def __init__(self, found: Snapshot, *, read_at: float) -> None:
         self.organization_id = found.organization_id
@@ -177,7 +211,9 @@ class HotMap:
         self.statuses = bytearray(found.statuses)
         self.versions = _numbers("I", found.versions)
         self.serials = _numbers("I", found.serials)
-        self.holders = {ordinal: Holder(hold, user, until) for ordinal, hold, user, until in found.held}
+        self.holders = Ends((ordinal, Holder(hold, user, until)) for ordinal, hold, user, until in found.held)
+        self.expired: set[int] = set()
+        """Seats whose hold has ended, though that is not recorded."""
         self._upper = found.first_seat.int >> 32 if found.first_seat else 0
         self._ordinals = _inverse(self.serials)
         self._zone_numbers = {zone.zone_id: number for number, zone in enumerate(self.zones)}
@@ -190,8 +226,13 @@ class HotMap:
         self._ahead_ms = found.now_ms - read_at * 1_000
         self._shown = found.now_ms, datetime.fromtimestamp(found.now_ms / 1_000, UTC)
         self._begun = self._shown[1], self._shown[1]
-        self.map_version = sum(self.versions) + sum(zone.version for zone in self.zones)
+        self.map_version = 2 * (sum(self.versions) + sum(zone.version for zone in self.zones))
         self._count_seats(found.ranges)
+        self.zone_holds: Ends[UUID, ZoneHold] = Ends()
+        self.expired_zone_holds: dict[UUID, ZoneHold] = {}
+        for hold_id, zone_id, quantity, until_ms in found.zone_holds:
+            number = self._zone_numbers[zone_id]
+            self._add_zone_hold(hold_id, ZoneHold(number, quantity, until_ms, self.zones[number].version))
 
     def __len__(self) -> int:
         return len(self.statuses)
@@ -201,7 +242,7 @@ class HotMap:
         """What the map takes in memory, about."""
         columns = (self.statuses, self.versions, self.serials, self._zone_of, self._ordinals)
         size = sum(sys.getsizeof(column) for column in columns) + self.names.size_bytes
-        return size + HOLDER_BYTES * len(self.holders)
+        return size + HOLDER_BYTES * (len(self.holders) + len(self.zone_holds) + len(self.expired_zone_holds))
 
     def ordinal_of(self, seat_id: UUID) -> int | None:
         """Where a seat stands; None when it is no seat of this event."""
@@ -249,7 +290,8 @@ class HotMap:
         was = self.statuses[ordinal]
         self.versions[ordinal] = change.version
         self.statuses[ordinal] = change.status
-        self.map_version += change.version - known
+        self.map_version += 2 * (change.version - known) - (ordinal in self.expired)
+        self.expired.discard(ordinal)
         if change.status == HELD and change.user_id and change.until_ms:
             self.holders[ordinal] = Holder(change.hold_id, change.user_id, change.until_ms)
         else:
@@ -258,13 +300,53 @@ class HotMap:
         return ordinal
 
     def take_zone(self, change: ZoneChange) -> bool:
-        """Let a zone's counters become what they are; whether that was news."""
+        """Apply a change of a zone without numbered seats; return whether the map is different now."""
         number = self._zone_numbers.get(change.zone_id)
-        if number is None or change.version <= (zone := self.zones[number]).version:
+        if number is None:
             return False
-        self.map_version += change.version - zone.version
-        zone.version, zone.held, zone.sold = change.version, change.held, change.sold
-        return True
+        zone, before = self.zones[number], self.map_version
+        if change.hold_id is not None:
+            self._follow_zone_hold(number, change.hold_id, change)
+        if change.version > zone.version:
+            self.map_version += 2 * (change.version - zone.version)
+            zone.version, zone.held, zone.sold = change.version, change.held, change.sold
+        return self.map_version != before
+
+    def expire(self, now_ms: int) -> tuple[list[int], list[UUID]]:
+        """Show holds as over that have ended by `now_ms`; return the seats and zones that changed by that.
+
+        This costs nothing until an end has passed, however many seats there are.
+        """
+        seats: list[int] = []
+        for ordinal, _ in self.holders.take_due(now_ms):
+            self._move(self.zones[self._zone_of[ordinal]], HELD, AVAILABLE)
+            self.statuses[ordinal] = AVAILABLE
+            self.expired.add(ordinal)
+            seats.append(ordinal)
+        due = self.zone_holds.take_due(now_ms)
+        for hold_id, hold in due:
+            self.zones[hold.zone].live -= hold.quantity
+            self.zones[hold.zone].expired += hold.quantity
+            self.expired_zone_holds[hold_id] = hold
+        self.map_version += len(seats) + len(due)
+        return seats, list({self.zones[hold.zone].zone_id for _, hold in due})
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether holds are shown as over that are still recorded as held."""
+        return bool(self.expired or self.expired_zone_holds)
+
+    @property
+    def next_end_ms(self) -> int:
+        """Until when the map stays as it is if no fact arrives."""
+        return min(self.holders.next_ms, self.zone_holds.next_ms)
+
+    def recorded(self) -> bytes:
+        """Return the statuses as they are recorded: seats whose hold has ended unrecorded are held."""
+        statuses = self.statuses[:]
+        for ordinal in self.expired:
+            statuses[ordinal] = HELD
+        return bytes(statuses)
 
     def doubt(self, seat_ids: Iterable[UUID]) -> None:
         """Forget when these were confirmed: whoever asks for one asks PostgreSQL."""
@@ -291,12 +373,10 @@ class HotMap:
             return None
         return HELD, holder.until_ms
 
-    def state_of(self, ordinal: int, now: float) -> tuple[int, Holder | None]:
-        """The status of a seat and who holds it; a hold that has lapsed holds nothing."""
+    def state_of(self, ordinal: int) -> tuple[int, Holder | None]:
+        """Return the status of a seat as shown, and who holds it."""
         status, holder = self.statuses[ordinal], self.holders.get(ordinal)
-        if status == HELD and (holder is None or holder.until_ms <= self.database_ms(now)):
-            return AVAILABLE, None
-        return status, holder
+        return (AVAILABLE, None) if status == HELD and holder is None else (status, holder)
 
     def encoded(self) -> str:
         """All statuses, two bits each, the first seat in the lowest bits of the first byte; base64."""
@@ -313,6 +393,30 @@ class HotMap:
 
     def counts(self) -> Counts:
         return Counts.total(zone.counts for zone in self.zones)
+
+    def _follow_zone_hold(self, number: int, hold_id: UUID, change: ZoneChange) -> None:
+        """Learn when a hold ends, or that it is over.
+
+        A hold that is not known is new only if its fact is: an older one may be that of a hold that is over.
+        """
+        known = self.zone_holds.get(hold_id) or self.expired_zone_holds.get(hold_id)
+        is_news = change.version > (known.version if known else self.zones[number].version)
+        if change.until_ms is not None and is_news and change.quantity:
+            self._drop_zone_hold(hold_id)
+            self._add_zone_hold(hold_id, ZoneHold(number, change.quantity, change.until_ms, change.version))
+        elif change.until_ms is None:
+            self._drop_zone_hold(hold_id)
+
+    def _add_zone_hold(self, hold_id: UUID, hold: ZoneHold) -> None:
+        self.zone_holds[hold_id] = hold
+        self.zones[hold.zone].live += hold.quantity
+
+    def _drop_zone_hold(self, hold_id: UUID) -> None:
+        if live := self.zone_holds.pop(hold_id, None):
+            self.zones[live.zone].live -= live.quantity
+        elif over := self.expired_zone_holds.pop(hold_id, None):
+            self.zones[over.zone].expired -= over.quantity
+            self.map_version -= 1
 
     def _name_hold(self, ordinal: int, change: SeatChange) -> None:
         """What was learned of a refusal lacks the hold; who tells it has it."""

@@ -10,7 +10,7 @@ import msgspec
 
 from voelgoed.db import Database
 from voelgoed.holds import store
-from voelgoed.holds.hotmap import HotZone
+from voelgoed.holds.hotmap import HotMap, HotZone
 from voelgoed.holds.model import Counts
 from voelgoed.ids import OrganizationId
 
@@ -90,6 +90,11 @@ def occupancy_of(
             for zone_id, counts in by_zone
         ),
     )
+
+
+def occupancy_now(found: HotMap) -> Occupancy:
+    """Return how full an event is by its map."""
+    return occupancy_of(found.event_id, found.epoch, found.map_version, found.zones, datetime.now(UTC))
 
 
 def share(part: int, whole: int) -> float:

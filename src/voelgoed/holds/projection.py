@@ -173,8 +173,13 @@ class Projection:
             return None
         return hold
 
-    async def read_occupancy(self, organization_id: OrganizationId, event_id: UUID) -> Occupancy | None:
-        """How full somebody found an event in the last seconds; None when nobody did."""
+    async def read_occupancy(
+        self, organization_id: OrganizationId, event_id: UUID, expired_ms: int
+    ) -> Occupancy | None:
+        """Return an event's occupancy as counted in the last seconds; None if it was not, or a hold has ended since.
+
+        `expired_ms` is the time by which holds count as over.
+        """
         if self.floor is None:
             return None
         key = _key(organization_id, event_id, "occupancy")
@@ -185,19 +190,21 @@ class Projection:
             return None
         if value is None:
             return None
+        _, until_ms, counted = (*value.split(b" ", 2), b"", b"")[:3]
         try:
-            found = _decode_occupancy.decode(value.partition(b" ")[2])
+            found = _decode_occupancy.decode(counted)
         except msgspec.MsgspecError:
             found = None
-        if found is None or found.event_id != event_id:
+        until = _number(until_ms)
+        if found is None or until is None or found.event_id != event_id:
             self._drop(key, value)
             return None
-        return found
+        return found if until > expired_ms else None
 
-    def keep_occupancy(self, organization_id: OrganizationId, found: Occupancy) -> None:
-        """Keep what was counted for whoever asks next; who was slower than a newer count keeps nothing."""
+    def keep_occupancy(self, organization_id: OrganizationId, found: Occupancy, next_end_ms: int) -> None:
+        """Keep a count for other processes until the next hold ends, unless Redis has a newer one."""
         key = _key(organization_id, found.event_id, "occupancy")
-        args = (found.map_version, msgspec.json.encode(found), OCCUPANCY_S)
+        args = (found.map_version, b"%d %b" % (next_end_ms, msgspec.json.encode(found)), OCCUPANCY_S)
         self._behind(lambda client: client.eval(KEEP_NEWER, 1, key, *args))
 
     def keep_hold(self, organization_id: OrganizationId, event_id: UUID, ordinal: int, change: SeatChange) -> None:
@@ -258,7 +265,7 @@ class Projection:
         def columns(client: Any) -> Awaitable[Any]:
             pipe = client.pipeline(transaction=False)
             pipe.delete(*(key(f"{part}:next") for part in parts))
-            pipe.set(key("map:next"), bytes(found.statuses), ex=KEPT_S)
+            pipe.set(key("map:next"), found.recorded(), ex=KEPT_S)
             pipe.set(key("versions:next"), versions.tobytes(), ex=KEPT_S)
             pipe.hset(key("zones:next"), mapping=zones)
             pipe.expire(key("zones:next"), KEPT_S)

@@ -240,6 +240,7 @@ select o.slug as organization, e.slug as event, e.status,
 -- All places of an event as one statement sees them: columns by ordinal as bytes, so that a hundred thousand seats are not
 -- a hundred thousand objects; who holds what; the zones; the clock. Ordinals come along: the order is looked at, not
 -- believed. The seats of a zone follow each other, so a zone is a range; to join them would walk all zones for each seat.
+-- Statuses and counters are as recorded: the map decides which holds have expired, now and later.
 with seat as (
   select ordinal, seat_id, zone_id, version, status, hold_id, held_by, held_until
     from event_seats
@@ -271,29 +272,47 @@ with seat as (
          array_agg(sold order by ordinal) as zone_sold
     from event_zones
    where organization_id = $1 and event_id = $2
+), zone_holds as (
+  select array_agg(id) as zone_hold_ids, array_agg(zone_id) as zone_hold_zones, array_agg(quantity) as zone_hold_quantities,
+         array_agg(floor(extract(epoch from expires_at) * 1000)::bigint) as zone_hold_untils
+    from seat_holds
+   where organization_id = $1 and event_id = $2 and status = 'active' and seat_id is null
+     and exists (select from event_zones where organization_id = $1 and event_id = $2 and held > 0)
 )
-select seats.*, zones.*, ranges.*, e.inventory_epoch, (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms,
+select seats.*, zones.*, ranges.*, zone_holds.*, e.inventory_epoch,
+       (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms,
        (select seat_id from seat limit 1) as first_seat
-  from seats, zones, ranges, events e
+  from seats, zones, ranges, zone_holds, events e
  where e.organization_id = $1 and e.id = $2 and e.status <> 'draft' and zones.zone_ids is not null;
 
 -- name: count_places
--- The places of an event by zone and state, counted by PostgreSQL, and the number that names this state of them.
+-- The places of an event by zone and state, counted by PostgreSQL, and the numbers that name this state of them. A hold
+-- that ends by $3 is not counted, whether or not its expiry is recorded. The next end after that comes along.
 with s as materialized (  -- once, and not once for each zone
   select zone_id, sum(version) as version, count(*) as seat_count,
-         count(*) filter (where status = 'held') as seats_held,
+         count(*) filter (where status = 'held' and held_until > $3) as seats_held,
+         count(*) filter (where status = 'held' and held_until <= $3) as seats_expired,
          count(*) filter (where status = 'sold') as seats_sold,
          count(*) filter (where status = 'blocked') as seats_blocked
     from event_seats
    where organization_id = $1 and event_id = $2
    group by zone_id
+), h as materialized (
+  select zone_id, sum(quantity)::integer as quantity, count(*) as hold_count
+    from seat_holds
+   where organization_id = $1 and event_id = $2 and status = 'active' and expires_at <= $3 and seat_id is null
+   group by zone_id
 )
 select z.zone_id, z.zone_type not in ('reserved_seating', 'vip_reserved') as is_by_number, z.version, z.capacity, z.blocked,
        z.held, z.sold, coalesce(s.version, 0) as seats_version, coalesce(s.seat_count, 0) as seat_count,
        coalesce(s.seats_blocked, 0) as seats_blocked, coalesce(s.seats_held, 0) as seats_held,
-       coalesce(s.seats_sold, 0) as seats_sold
+       coalesce(s.seats_sold, 0) as seats_sold, coalesce(h.quantity, 0) as quantity_expired,
+       coalesce(s.seats_expired, 0) + coalesce(h.hold_count, 0) as expired_count,
+       (select floor(extract(epoch from min(expires_at)) * 1000)::bigint from seat_holds
+         where organization_id = $1 and event_id = $2 and status = 'active' and expires_at > $3) as next_end_ms
   from event_zones z
   left join s on s.zone_id = z.zone_id
+  left join h on h.zone_id = z.zone_id
  where z.organization_id = $1 and z.event_id = $2
  order by z.ordinal;
 
@@ -358,9 +377,13 @@ delete from occupancy_snapshots o using due where o.event_id = due.event_id and 
 -- system: PostgreSQL's clock.
 select clock_timestamp();
 
+-- name: find_lapses_from
+-- system: no hold expires before this time, because the clock has stepped; 1970 when it never has.
+select greatest(lapses_from, to_timestamp(0)) from clock_guard where id = 1;
+
 -- name: guard_clock
 -- system: the clock has jumped by $1: no hold is taken over until so much time has passed. When it jumps back, so does this.
 update clock_guard
    set lapses_from = case when $1::interval > interval '0' then greatest(lapses_from, clock_timestamp() + $1)
                           else least(lapses_from, clock_timestamp()) end
-returning lapses_from;
+returning greatest(lapses_from, to_timestamp(0));

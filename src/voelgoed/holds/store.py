@@ -14,6 +14,7 @@ import asyncpg
 import msgspec
 
 from voelgoed.db import Conn, load_queries
+from voelgoed.holds.ends import FOREVER_MS
 from voelgoed.holds.hotmap import HotZone, Names, Snapshot
 from voelgoed.holds.model import (
     Ask,
@@ -40,6 +41,7 @@ Caller = Callable[..., Awaitable[list[asyncpg.Record]]]
 """How a function of the registry is called: one statement that is a transaction by itself."""
 T = TypeVar("T")
 OUTCOMES = {outcome.value: outcome for outcome in Outcome}
+ZONE_HOLD = ("ids", "zones", "quantities", "untils")
 NOBODY = Counts(available=0, held=0, sold=0, blocked=0)
 
 
@@ -62,13 +64,11 @@ async def add_zones(
 
 async def remove_inventory(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> int:
     """Remove every place, unless some are held or sold: how many."""
-    touched: int = await conn.fetchval(Q["remove_inventory"], organization_id, event_id)
-    return touched
+    return int(await conn.fetchval(Q["remove_inventory"], organization_id, event_id))
 
 
 async def clear_seats(conn: Conn, organization_id: OrganizationId, event_id: UUID, limit: int) -> int:
-    removed: int = await conn.fetchval(Q["clear_seats"], organization_id, event_id, limit)
-    return removed
+    return int(await conn.fetchval(Q["clear_seats"], organization_id, event_id, limit))
 
 
 async def change_inventory(
@@ -149,13 +149,11 @@ async def list_taken_seats(
 
 
 async def is_touched(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> bool:
-    found: bool = await conn.fetchval(Q["is_touched"], organization_id, event_id)
-    return found
+    return bool(await conn.fetchval(Q["is_touched"], organization_id, event_id))
 
 
 async def has_history(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> bool:
-    found: bool = await conn.fetchval(Q["has_history"], organization_id, event_id)
-    return found
+    return bool(await conn.fetchval(Q["has_history"], organization_id, event_id))
 
 
 async def reserve_batch(
@@ -263,8 +261,7 @@ async def hand_over_holds(conn: Conn, *values: object) -> list[asyncpg.Record]:
 
 
 async def convert_holds(call: Caller, *values: object, clock_latest: str | None = None) -> str:
-    said: str = (await call(Q["convert_holds"], *values, clock_latest))[0][0]
-    return said
+    return str((await call(Q["convert_holds"], *values, clock_latest))[0][0])
 
 
 async def find_tickets(conn: Conn, organization_id: OrganizationId, ids: Sequence[UUID]) -> list[asyncpg.Record]:
@@ -274,13 +271,11 @@ async def find_tickets(conn: Conn, organization_id: OrganizationId, ids: Sequenc
 async def expire_holds(
     call: Caller, organization_id: OrganizationId, event_id: UUID, limit: int, clock_latest: str | None = None
 ) -> int:
-    count: int = (await call(Q["expire_holds"], organization_id, event_id, limit, clock_latest))[0][0]
-    return count
+    return int((await call(Q["expire_holds"], organization_id, event_id, limit, clock_latest))[0][0])
 
 
 async def release_all_holds(call: Caller, *values: object) -> int:
-    count: int = (await call(Q["release_all_holds"], *values))[0][0]
-    return count
+    return int((await call(Q["release_all_holds"], *values))[0][0])
 
 
 async def block_seats(call: Caller, *values: object) -> list[asyncpg.Record]:
@@ -288,8 +283,7 @@ async def block_seats(call: Caller, *values: object) -> list[asyncpg.Record]:
 
 
 async def void_ticket(call: Caller, *values: object) -> str:
-    said: str = (await call(Q["void_ticket"], *values))[0][0]
-    return said
+    return str((await call(Q["void_ticket"], *values))[0][0])
 
 
 async def list_events_to_tidy(conn: Conn, limit: int) -> list[tuple[OrganizationId, UUID, bool, str | None]]:
@@ -357,6 +351,7 @@ async def load_map(conn: Conn, organization_id: OrganizationId, event_id: UUID) 
         held=list(
             zip(row["held"] or (), row["hold_ids"] or (), row["holders"] or (), row["untils"] or (), strict=True)
         ),
+        zone_holds=list(zip(*(row[f"zone_hold_{name}"] or () for name in ZONE_HOLD), strict=True)),
     )
 
 
@@ -369,14 +364,19 @@ async def load_names(conn: Conn, organization_id: OrganizationId, event_id: UUID
     return Names(row["zone_names"], rows, row["zone_ordinals"], row["row_ordinals"], row["labels"].split("\x1f"))
 
 
-async def count_places(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> tuple[list[HotZone], int]:
-    """The zones of an event with what is taken of them, counted by PostgreSQL, and the number of this state."""
-    rows = await conn.fetch(Q["count_places"], organization_id, event_id)
+async def count_places(
+    conn: Conn, organization_id: OrganizationId, event_id: UUID, expired_by: datetime
+) -> tuple[list[HotZone], int, int]:
+    """Count what is taken of an event's zones. Return them, the map version they have, and when the next hold ends."""
+    rows = await conn.fetch(Q["count_places"], organization_id, event_id, expired_by)
     zones = [
-        HotZone.of(*(row[:7] if row["is_by_number"] else (*row[:3], *row[8:])))  # its own counters, or its seats'
+        HotZone.of(*(row[:7] if row["is_by_number"] else (*row[:3], *row[8:12])))  # its own counters, or its seats'
         for row in rows
     ]
-    return zones, sum(row["version"] + int(row["seats_version"]) for row in rows)
+    for zone, row in zip(zones, rows, strict=True):
+        zone.expired = row["quantity_expired"]
+    version = sum(2 * (row["version"] + int(row["seats_version"])) + row["expired_count"] for row in rows)
+    return zones, version, min((row["next_end_ms"] for row in rows if row["next_end_ms"]), default=FOREVER_MS)
 
 
 async def find_inventory_epoch(conn: Conn, organization_id: OrganizationId, event_id: UUID) -> int | None:
@@ -400,13 +400,11 @@ async def take_lease(conn: Conn, name: str, holder: UUID, lasts: timedelta) -> b
 
 
 async def next_projection_epoch(conn: Conn) -> int:
-    epoch: int = await conn.fetchval(Q["next_projection_epoch"])
-    return epoch
+    return int(await conn.fetchval(Q["next_projection_epoch"]))
 
 
 async def find_database(conn: Conn) -> str:
-    found: str = await conn.fetchval(Q["find_database"])
-    return found
+    return str(await conn.fetchval(Q["find_database"]))
 
 
 async def add_occupancy(
@@ -439,6 +437,11 @@ async def purge_occupancy(conn: Conn, older_than: timedelta, limit: int) -> int:
 async def read_clock(conn: Conn) -> datetime:
     now: datetime = await conn.fetchval(Q["read_clock"])
     return now
+
+
+async def find_lapses_from(conn: Conn) -> datetime:
+    lapses_from: datetime = await conn.fetchval(Q["find_lapses_from"])
+    return lapses_from
 
 
 async def guard_clock(conn: Conn, step: timedelta) -> datetime:

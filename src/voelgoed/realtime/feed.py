@@ -18,8 +18,9 @@ import structlog
 from voelgoed.db import Conn, Database
 from voelgoed.errors import DomainError, Kind
 from voelgoed.events.catalogue import TOPICS
-from voelgoed.holds.availability import Availability, occupancy_now
+from voelgoed.holds.availability import Availability
 from voelgoed.holds.hotmap import HotMap
+from voelgoed.holds.occupancy import occupancy_now
 from voelgoed.ids import OrganizationId
 from voelgoed.journal import reader
 from voelgoed.journal.model import Position, RecordedFact

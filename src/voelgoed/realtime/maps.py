@@ -19,7 +19,7 @@ import structlog
 from voelgoed.events.catalogue import Catalogue, Now
 from voelgoed.events.refusals import EventNotFound
 from voelgoed.holds.availability import Availability
-from voelgoed.holds.hotmap import HotMap, ZoneChange
+from voelgoed.holds.hotmap import HotMap
 from voelgoed.ids import OrganizationId
 from voelgoed.realtime.feed import TooManyStreams
 from voelgoed.telemetry import metrics
@@ -34,6 +34,7 @@ WRITES_PER_S: Final = 10_000.0
 UNREAD_BYTES_MAX: Final = 256 * 1024
 OCCUPANCY_S: Final = 1.0
 HEARTBEAT_S: Final = 15.0
+EXPIRE_S: Final = 0.2  # streams show the end of a hold at most this late; a read shows it at once
 TEND_S: Final = 1.0
 """How long a map that was lost, or a status that could not be read, stays so before it is asked for again."""
 BEATS_PER_STAY: Final = 4
@@ -139,7 +140,7 @@ class Maps:
         self._by_ip: Counter[str] = Counter()
         self._count = 0
         self._beats = 0
-        self._beat_at = float("-inf")
+        self._beat_at = self._tended_at = float("-inf")
         self._runners = 0
         self._is_closed = False
         self._staying: asyncio.Task[None] | None = None
@@ -150,16 +151,17 @@ class Maps:
         return self._count
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Watch what becomes of maps, and show signs of life, until asked to stop; the last one tells everybody."""
+        """Follow changes and expired holds of maps, and send heartbeats, until `stop`; the last runner ends streams."""
         self._is_closed = False
-        self._beat_at = time.monotonic()
+        self._beat_at = self._tended_at = time.monotonic()
         self._runners += 1
         self._availability.watch(self._changed)
         try:
             while not stop.is_set():
                 try:
-                    await asyncio.wait_for(stop.wait(), min(TEND_S, HEARTBEAT_S))
+                    await asyncio.wait_for(stop.wait(), min(EXPIRE_S, TEND_S, HEARTBEAT_S))
                 except TimeoutError:
+                    self._availability.expire()
                     await self._tend()
         finally:
             self._runners -= 1
@@ -169,9 +171,11 @@ class Maps:
 
     async def _tend(self) -> None:
         """Ask again for what could not be read, and show a sign of life when it is time."""
-        for scene in tuple(self._scenes.values()):
-            if scene.is_doubted or self._availability.peek(scene.event_id) is None:
-                self._doubt(scene)
+        if time.monotonic() - self._tended_at >= TEND_S:
+            self._tended_at = time.monotonic()
+            for scene in tuple(self._scenes.values()):
+                if scene.is_doubted or self._availability.peek(scene.event_id) is None:
+                    self._doubt(scene)
         if time.monotonic() - self._beat_at >= HEARTBEAT_S:
             self._beat_at = time.monotonic()
             await self._beat()
@@ -228,7 +232,8 @@ class Maps:
                 await pipe.until_gone()
             finally:
                 scene.viewers.discard(viewer)
-                self._drop(scene)
+                if not scene.viewers:
+                    self._forget(scene)
         finally:
             self._leave(viewer)
 
@@ -271,11 +276,6 @@ class Maps:
             scene = self._scenes[event_id] = Scene(organization_id, event_id, unpin, found, now)
         return scene
 
-    def _drop(self, scene: Scene) -> None:
-        """Forget an event that nobody looks at."""
-        if not scene.viewers:
-            self._forget(scene)
-
     def _forget(self, scene: Scene) -> None:
         if self._scenes.get(scene.event_id) is scene:
             del self._scenes[scene.event_id]
@@ -291,8 +291,8 @@ class Maps:
         resync = _resync(scene) if seen is not None and seen.may_be_ahead(at) else b""
         return status + resync + _snapshot(scene.map, at)
 
-    def _changed(self, found: HotMap, seats: Sequence[int], zones: Sequence[ZoneChange]) -> None:
-        """Something was committed: remember it, and say so soon."""
+    def _changed(self, found: HotMap, seats: Sequence[int], zones: Sequence[UUID]) -> None:
+        """Remember what was committed or has expired, and send it soon."""
         scene = self._scenes.get(found.event_id)
         if scene is None:
             return
@@ -301,7 +301,7 @@ class Maps:
         if not seats and not zones:  # another map: it may be the event that was changed
             self._doubt(scene)
         scene.seats.update(seats)
-        scene.zones.update(zone.zone_id for zone in zones)
+        scene.zones.update(zones)
         scene.zones.update(found.zone_id(ordinal) for ordinal in seats)
         if scene.has_news:
             scene.is_counted = False
