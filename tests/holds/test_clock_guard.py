@@ -21,7 +21,7 @@ from voelgoed.holds.refusals import BlockFull, SeatHeld, SeatingInUse
 from voelgoed.http import server
 from voelgoed.jobs import worker
 from voelgoed.seating.overlay import Overlay
-from voelgoed.wiring import Services
+from voelgoed.wiring import Services, build_services
 
 T0 = datetime(2026, 7, 1, 12, tzinfo=UTC)
 
@@ -194,6 +194,7 @@ async def stepped(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
         before = await store.read_clock(conn) - timedelta(minutes=1)
     looked_at = time.monotonic()
     monkeypatch.setattr(services.clock, "_seen", Reading(before, looked_at, looked_at))
+    monkeypatch.setattr(services.db, "clock_latest", services.clock.latest)  # other tests build services on it, too
 
 
 @pytest.mark.usefixtures("unguarded")
@@ -319,8 +320,13 @@ def test_a_steady_clock_is_never_past_its_latest_time(read_at: float, took: floa
     assert looking.now() <= real + timedelta(milliseconds=1)
 
 
-async def test_every_process_that_decides_looks_at_the_clock(services: Services) -> None:
-    """Web processes and workers alike, so a dead worker leaves nobody unguarded."""
+async def test_every_process_that_decides_looks_at_the_clock(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Web processes and workers alike, so a dead worker leaves no decision unguarded."""
     for found in (server.loops(services), worker.loops(services)):
         assert [loop.pace_s for loop in found if loop.name == "guard_clock"] == [1.0]
-    assert services.db.clock_latest == services.clock.latest
+    monkeypatch.setattr(services.db, "clock_latest", None)
+    own = build_services(services.settings, services.db, services.redis, b"k" * 32)
+    assert services.db.clock_latest == own.clock.latest
+    own.door.passwords.close()
