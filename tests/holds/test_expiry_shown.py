@@ -17,7 +17,7 @@ from tests.make.seating import as_registry
 from voelgoed.accounts.model import Organization
 from voelgoed.db import Connection, Database
 from voelgoed.events.model import OPERATOR
-from voelgoed.holds import registry, store
+from voelgoed.holds import inventory, registry, store
 from voelgoed.holds.availability import CLOCK_BACK_MS, Availability
 from voelgoed.holds.booking import Held
 from voelgoed.holds.clock_guard import NEVER, ClockGuard, Reading
@@ -387,3 +387,27 @@ async def test_how_full_it_is_is_the_same_from_every_tier(process: Process, sale
     warm = await process.hot.occupancy(*key)
     assert (hot.held, warm) == (1, cold)
     assert msgspec.structs.replace(hot, timestamp=cold.timestamp) == cold
+
+
+async def test_the_offer_counts_no_expired_hold(sale: Sale, owner_conn: Connection) -> None:
+    """Zones with numbered seats and without: what was held by an expired hold is available."""
+    (seat,) = await sale.hold(sale.caller(), "S-A-1")
+    places = await sale.hold_places(sale.caller(), 8)
+    live = await sale.hold_places(sale.caller(), 2)
+
+    async def held() -> dict[str, tuple[int, int]]:
+        async with sale.db.transaction(sale.place.id) as conn:
+            zones = await inventory.offered_zones(conn, sale.place.id, sale.event.id)
+        return {zone.view.code: (zone.counts.held, zone.counts.capacity) for zone in zones}
+
+    before = await held()
+    assert (before["S"][0], before["P"][0]) == (1, 10)
+    await let_pass(owner_conn, seat.hold.id, places.hold.id)
+    after = await held()
+    assert (after["S"][0], after["P"][0]) == (0, 2)
+    assert {code: capacity for code, (_, capacity) in after.items()} == {
+        c: capacity for c, (_, capacity) in before.items()
+    }
+    await registry.reap(sale.db, by=OPERATOR)
+    assert await held() == after
+    assert live.hold.is_active

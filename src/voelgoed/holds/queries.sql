@@ -17,11 +17,18 @@ select inventory_change($1, $2, $3::integer[], $4::text[], $5::integer[], $6::js
 select inventory_lock_zones($1, $2);
 
 -- name: list_zones
-select zone_id, zone_code, name, zone_type, access_mode, membership_tier, allowed_roles, is_enabled, categories,
-       pricing_rule_id, capacity, blocked, held, sold, version
-  from event_zones
- where organization_id = $1 and event_id = $2
- order by ordinal;
+-- An expired hold holds nothing, although the zone's counter has it until it is recorded as expired.
+select z.zone_id, z.zone_code, z.name, z.zone_type, z.access_mode, z.membership_tier, z.allowed_roles, z.is_enabled,
+       z.categories, z.pricing_rule_id, z.capacity, z.blocked, z.held - coalesce(expired.quantity, 0) as held, z.sold,
+       z.version
+  from event_zones z
+  left join (select h.zone_id, sum(h.quantity)::integer as quantity
+               from seat_holds h
+              where h.organization_id = $1 and h.event_id = $2 and h.status = 'active' and h.expires_at <= now()
+                and h.seat_id is null
+              group by h.zone_id) as expired on expired.zone_id = z.zone_id
+ where z.organization_id = $1 and z.event_id = $2
+ order by z.ordinal;
 
 -- name: count_seats
 -- A hold that has lapsed holds nothing, whether or not somebody has tidied it away.
