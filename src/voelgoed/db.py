@@ -1,21 +1,25 @@
-"""The one entrance to PostgreSQL: pools, transactions bound to an organization, named queries, bounded retries."""
+"""The only way to PostgreSQL: pools, transactions of one organization, named queries, retries, meanings of errors."""
 
 import asyncio
 import contextlib
 import random
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from uuid import UUID
 
 import asyncpg
+import structlog
 from asyncpg.pool import PoolConnectionProxy
 
-from voelgoed.errors import Busy, LostRace, OutcomeUnknown, StartRefused
+from voelgoed.errors import Busy, DomainError, LostRace, OutcomeUnknown, StartRefused, Unavailable
 from voelgoed.ids import OrganizationId
 from voelgoed.telemetry import metrics
+
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -24,24 +28,54 @@ WORK_WAITS_S = (0.05, 0.1, 0.2)
 STATEMENTS_CACHED = 256
 OLDEST_SERVER = 150_000
 
-SERVER_WENT = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.InternalClientError,  # what the driver says after a last word of the server that nobody had asked for
+READ_ONLY: Final = "25006"
+MEANINGS: Final[Mapping[str, type[DomainError]]] = MappingProxyType(
+    {
+        "08": OutcomeUnknown,  # connection exception
+        READ_ONLY: Unavailable,  # a standby, or default_transaction_read_only
+        "25P03": OutcomeUnknown,  # idle_in_transaction_session_timeout ended the connection
+        "25P04": OutcomeUnknown,  # transaction_timeout ended the connection
+        "40001": LostRace,  # serialization failure, or a conflict with recovery on a standby
+        "40003": OutcomeUnknown,  # statement completion unknown
+        "40P01": LostRace,  # deadlock
+        "53": Unavailable,  # insufficient resources: disk, memory, connections, a configured limit
+        "55P03": LostRace,  # lock_timeout
+        "57": Busy,  # operator intervention: statement_timeout (57014), or cancelled by an administrator
+        "57P01": OutcomeUnknown,  # admin shutdown
+        "57P02": OutcomeUnknown,  # crash shutdown
+        "57P03": OutcomeUnknown,  # cannot connect now: starting, stopping or recovering
+        "57P04": OutcomeUnknown,  # database dropped
+        "57P05": OutcomeUnknown,  # idle_session_timeout ended the connection
+        "58": Unavailable,  # system error: I/O, a missing file
+    }
 )
-# OSError includes the time-outs of the driver, InterfaceError its words about a connection that is closed.
-CONNECTION_LOST = (*SERVER_WENT, OSError, asyncpg.InterfaceError, asyncpg.TooManyConnectionsError)
-LOST_RACE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
+"""What a SQLSTATE, or a class of them (its first two characters), means to the caller.
+
+An ERROR has rolled the statement and its transaction back, even when COMMIT itself reports it: PostgreSQL panics
+rather than fail after it has begun to write the commit record. `OutcomeUnknown` marks a lost connection, after which
+the outcome is open only if a commit could have been in flight. Codes that are not here are a bug or a broken rule of
+the schema, and are raised as they are.
+"""
+CONNECTION_ENDED: Final = ("FATAL", "PANIC")
+"""Severities with which PostgreSQL ends the connection, whatever the code: a full disk panics in the WAL writer."""
+NOTICE_S: Final = 1.0
 
 SAFE_SETTINGS = {
     "fsync": ("on",),
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "remote_write", "remote_apply"),  # not local: a fail-over would lose what was said
 }
-# OSError: nobody there, or too slow. InterfaceError and ValueError: a URL that makes no sense.
-CONNECT_FAILURES = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError)
+# OSError: no server, or too slow. InterfaceError and ValueError: a malformed URL. InternalClientError: none of the
+# servers in the URL has the role that it asks for.
+CONNECT_FAILURES = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, ValueError)
+PROBE: Final = """
+begin;
+set local work_mem = '64kB';
+set local temp_tablespaces = '';
+select count(*) from generate_series(1, 10000);
+rollback;
+"""
+"""Write 140 kB of temporary file to the disk of the tables. Needs no privilege, and leaves no WAL and no dead rows."""
 
 
 if TYPE_CHECKING:
@@ -68,6 +102,7 @@ class Database:
         self._acquire_timeout_s = acquire_timeout_s
         self.clock_latest: Callable[[], str | None] = lambda: None
         """Returns the latest time that PostgreSQL's clock can show unless it has stepped; None where nobody looks."""
+        self._noticed_at = float("-inf")
 
     @classmethod
     async def open(
@@ -122,25 +157,23 @@ class Database:
             yield conn
 
     async def call(self, query: str, *values: Any) -> list[asyncpg.Record]:
-        """One statement that is a transaction by itself: sent, done and committed in one exchange, never cancelled.
+        """Run one statement that is its own transaction: sent and committed in one round trip, never cancelled.
 
-        For functions that set their own organization. When the connection is lost, nobody knows what came of it.
+        For functions that set their own organization. The outcome is unknown when the connection is lost.
         """
         async with contextlib.AsyncExitStack() as held:
             try:
                 conn = await self._pool.acquire(timeout=self._acquire_timeout_s)
-            except (TimeoutError, *CONNECTION_LOST) as failed:
-                metrics.DB_BUSY.inc()
-                raise Busy from failed
+            except Exception as failed:
+                await self._refuse(failed, None)
+                raise
             held.push_async_callback(self._release, conn)
             metrics.DB_ACQUIRED.inc()
             try:
                 return await _to_its_end(conn.fetch(query, *values))
-            except LOST_RACE as failed:
-                raise LostRace from failed
-            except CONNECTION_LOST as lost:
-                _discard(conn)
-                raise OutcomeUnknown from lost
+            except Exception as failed:
+                await self._refuse(failed, conn, could_commit=True)
+                raise
 
     async def attempt(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do work with its transaction again when it lost a race inside PostgreSQL; after a few tries it is `busy`.
@@ -166,60 +199,119 @@ class Database:
                 yield conn
             except BaseException as failed:
                 await self._undo(conn)
-                if isinstance(failed, LOST_RACE):
-                    raise LostRace from failed
-                if isinstance(failed, SERVER_WENT) or (isinstance(failed, CONNECTION_LOST) and _is_gone(conn)):
-                    raise Busy from failed  # never committed, so the server undoes it
+                await self._refuse(failed, conn)
                 raise
             await self._commit(conn)
 
     async def _begin(self, begin: str, held: contextlib.AsyncExitStack) -> Conn:
-        """Begin on a live connection. Those that died with a restarted server are met, and dropped, here."""
+        """Begin on a live connection. Connections that died with a restarted server are found and dropped here."""
         for remaining in reversed(range(BEGIN_TRIES)):
+            conn: Conn | None = None
             try:
                 conn = await self._pool.acquire(timeout=self._acquire_timeout_s)
                 held.push_async_callback(self._release, conn)
                 await conn.execute(begin)
-            except TimeoutError as late:
-                metrics.DB_BUSY.inc()
-                raise Busy from late
-            except CONNECTION_LOST as lost:
+            except Exception as failed:
+                if conn is not None:
+                    _discard(conn)
                 await held.aclose()
-                if not remaining:
-                    metrics.DB_BUSY.inc()
-                    raise Busy from lost
+                is_lost = meaning_of(failed) is OutcomeUnknown and not isinstance(failed, TimeoutError)
+                if is_lost and remaining:
+                    continue
+                await self._refuse(failed, conn)
+                raise
             else:
                 metrics.DB_ACQUIRED.inc()
                 return conn
         raise AssertionError("the last try returns or raises")
 
     async def _release(self, conn: Conn) -> None:
-        """Give a connection back. When it was lost meanwhile that says nothing of what was done on it: that is done."""
+        """Return a connection to the pool. Losing it here does not change what was done on it."""
         try:
             await self._pool.release(conn)
-        except CONNECTION_LOST:
+        except Exception as failed:
+            if meaning_of(failed) is not OutcomeUnknown:
+                raise
             _discard(conn)
 
     async def _undo(self, conn: Conn) -> None:
-        """Roll back; a connection that cannot even do that is thrown away."""
+        """Roll back, or discard the connection if it cannot even do that."""
         try:
             await _to_its_end(conn.execute("rollback"))
-        except (*CONNECTION_LOST, asyncpg.PostgresError):
+        except Exception as failed:
+            if not isinstance(failed, asyncpg.PostgresError) and meaning_of(failed) is None:
+                raise
             _discard(conn)
 
     async def _commit(self, conn: Conn) -> None:
-        """Commit, uncancelled once begun. A lost connection leaves the outcome open, and says so."""
+        """Commit, uncancelled once begun."""
         try:
             outcome = await _to_its_end(conn.execute("commit"))
-        except CONNECTION_LOST as lost:
-            _discard(conn)
-            raise OutcomeUnknown from lost
+        except Exception as failed:
+            await self._refuse(failed, conn, could_commit=True)
+            raise
         # PostgreSQL answers the commit of a failed transaction with a quiet rollback.
         assert outcome == "COMMIT", "an error was swallowed inside a transaction: nothing was written"
 
+    async def _refuse(self, failed: BaseException, conn: Conn | None, *, could_commit: bool = False) -> None:
+        """Raise what a failure on this connection means to the caller; return if the failure speaks for itself."""
+        if conn is not None and not _is_gone(conn) and not _is_of_connection(failed, could_commit=could_commit):
+            return
+        refused = explain(failed, could_commit=could_commit)
+        if isinstance(refused, OutcomeUnknown) and conn is not None:
+            _discard(conn)
+        if isinstance(refused, Busy) and not isinstance(refused, LostRace):
+            metrics.DB_BUSY.inc()
+            await self._notice(failed)
+        if refused:
+            raise refused from failed
+
+    async def _notice(self, failed: BaseException) -> None:
+        """Log why PostgreSQL refuses work, and leave a server that is read only. At most once per second.
+
+        Sessions keep the default they began with, and a standby stays one: only new connections find the way back.
+        """
+        now = time.monotonic()
+        if now - self._noticed_at < NOTICE_S:
+            return
+        self._noticed_at = now
+        sqlstate = getattr(failed, "sqlstate", None)
+        log.warning("database_refused", error=type(failed).__name__, sqlstate=sqlstate)
+        if sqlstate == READ_ONLY:
+            await self._pool.expire_connections()
+
+
+def meaning_of(failed: BaseException) -> type[DomainError] | None:
+    """Return the meaning of a failure of PostgreSQL or its driver, or None if it is a bug or a broken rule."""
+    if isinstance(failed, asyncpg.PostgresError):
+        sqlstate = failed.sqlstate or ""
+        if failed.severity_en in CONNECTION_ENDED:
+            return OutcomeUnknown
+        return MEANINGS.get(sqlstate) or MEANINGS.get(sqlstate[:2])
+    # OSError includes the driver's timeouts. InternalClientError follows a message after the end of the connection.
+    is_lost = isinstance(failed, OSError | asyncpg.InterfaceError | asyncpg.InternalClientError)
+    return OutcomeUnknown if is_lost else None
+
+
+def explain(failed: BaseException, *, could_commit: bool) -> DomainError | None:
+    """Return the error to raise instead of this failure; `could_commit` if a commit could have been in flight."""
+    meaning = meaning_of(failed)
+    if meaning is OutcomeUnknown and not could_commit:
+        return Busy() if isinstance(failed, TimeoutError) else Unavailable()
+    return meaning() if meaning else None
+
+
+@contextlib.contextmanager
+def after_commit() -> Iterator[None]:
+    """Report a failure in this block as an unknown outcome, because the change itself has been committed before."""
+    try:
+        yield
+    except Busy as busy:
+        raise OutcomeUnknown from busy
+
 
 async def connect(url: str, *, timeout_s: float = 10.0, application_name: str = "voelgoed") -> Connection:
-    """One connection outside any pool, for commands; what keeps it from being made is said in plain words."""
+    """Open one connection outside any pool, for commands."""
     try:
         return await asyncpg.connect(url, timeout=timeout_s, server_settings={"application_name": application_name})
     except CONNECT_FAILURES as failed:
@@ -233,8 +325,18 @@ def _cannot_connect(failed: BaseException) -> StartRefused:
     )
 
 
+def _is_of_connection(failed: BaseException, *, could_commit: bool) -> bool:
+    """Return whether a failure on an open connection comes from PostgreSQL, not from other code in the transaction.
+
+    The driver's InterfaceError is a wrong argument there, and an OSError may be a file of the caller's.
+    """
+    if isinstance(failed, asyncpg.InterfaceError):
+        return False
+    return could_commit or not isinstance(failed, OSError) or isinstance(failed, TimeoutError)
+
+
 def _is_gone(conn: Conn) -> bool:
-    """Whether the connection is closed; the pool takes a closed one back by itself, and the driver objects then."""
+    """Return whether the connection is closed. The pool reclaims a closed one, and then the driver raises."""
     try:
         return conn.is_closed()
     except asyncpg.InterfaceError:
@@ -242,7 +344,7 @@ def _is_gone(conn: Conn) -> bool:
 
 
 def _discard(conn: Conn) -> None:
-    """Close without a word to the server."""
+    """Close without notifying the server."""
     if not _is_gone(conn):
         conn.terminate()
 
@@ -284,6 +386,21 @@ async def find_objections(conn: Connection | Conn) -> list[str]:
         if value not in accepted:
             found.append(f"setting {name} is {value}: a crash would lose what was acknowledged")
     return found
+
+
+async def find_write_fault(conn: Connection) -> str | None:
+    """Return why PostgreSQL would refuse a write now, or None. Close the connection if there is a reason."""
+    row = await conn.fetchrow(
+        "select current_setting('transaction_read_only') = 'on' as is_read_only, pg_is_in_recovery() as is_standby"
+    )
+    assert row is not None
+    if row["is_read_only"]:
+        return "PostgreSQL is a standby and read only." if row["is_standby"] else "PostgreSQL is read only."
+    try:
+        await conn.execute(PROBE)
+    except asyncpg.DiskFullError:
+        return "The disk of PostgreSQL is full."
+    return None
 
 
 def load_queries(file: Path) -> Mapping[str, str]:

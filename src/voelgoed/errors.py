@@ -32,7 +32,7 @@ class DomainError(Exception):
 
 
 class Busy(DomainError):
-    """The database could not take the work in time; nothing was changed."""
+    """The database did not do the work in time. Nothing was changed."""
 
     kind = Kind.BUSY
     code = "busy"
@@ -40,11 +40,15 @@ class Busy(DomainError):
 
 
 class LostRace(Busy):
-    """Somebody else was at the same records and went first; all of this was undone, and may simply be tried again."""
+    """Another transaction changed the same rows first. This one was rolled back and can be repeated."""
+
+
+class Unavailable(Busy):
+    """PostgreSQL cannot do the work now: it is down, read only, or out of disk or memory. Nothing was changed."""
 
 
 class OutcomeUnknown(DomainError):
-    """The connection was lost while a commit was under way: it may or may not have happened."""
+    """The connection was lost while a commit was in flight: it may or may not have happened."""
 
     kind = Kind.BUSY
     code = "outcome_unknown"

@@ -363,8 +363,8 @@ class Lanes:
                 await self._settle(batch, unknown)
             return []
         except Exception as failed:  # noqa: BLE001 - whatever it is, each ask is tried by itself
-            is_away = isinstance(failed, Busy)  # no connection to be had, so nothing was asked
-            if not isinstance(failed, LostRace) and (is_away or len(batch) == 1):
+            is_refused = isinstance(failed, Busy)  # disk full, read only, too slow: one by one would only add load
+            if not isinstance(failed, LostRace) and (is_refused or len(batch) == 1):
                 for one in batch:
                     one.say(failed)
                 return []

@@ -14,7 +14,8 @@ from typing import Final
 import structlog
 
 from voelgoed.accounts.signing import PASSWORD_RESET_REQUESTED
-from voelgoed.db import CONNECTION_LOST, Conn, Database
+from voelgoed.db import Conn, Database, meaning_of
+from voelgoed.errors import Unavailable
 from voelgoed.jobs import store
 from voelgoed.jobs.queue import SEND_PASSWORD_RESET, enqueue
 from voelgoed.journal import reader
@@ -131,7 +132,7 @@ class Reactor:
             async with asyncio.timeout(REACTION_TIMEOUT_S):
                 await reaction.react(conn, fact)
         except Exception as failed:
-            if isinstance(failed, CONNECTION_LOST) and conn.is_closed():
+            if conn.is_closed() or meaning_of(failed) is Unavailable:
                 raise  # the database's failure, not the reaction's
             raise _ReactionFailed(reaction) from failed
 

@@ -176,7 +176,7 @@ REAPER_SECONDS = Histogram(
     "reaper_seconds", "One run of the reaper", namespace=PREFIX, registry=REGISTRY, buckets=SECONDS
 )
 DB_ACQUIRED = _counter("db_connections_acquired_total", "Connections taken from the pool")
-DB_BUSY = _counter("db_busy_total", "Work refused because the database did not take it in time")
+DB_BUSY = _counter("db_busy_total", "Work that PostgreSQL refused or did not do in time, with nothing changed")
 
 NAMES: Final = tuple(sorted(metric.name for metric in REGISTRY.collect()))
 """Every name above, without the endings Prometheus adds."""
