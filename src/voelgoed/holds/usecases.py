@@ -10,7 +10,7 @@ import structlog
 from voelgoed.accounts.idempotency import Once
 from voelgoed.accounts.model import Call
 from voelgoed.accounts.permissions import Action, require
-from voelgoed.db import Conn, Database
+from voelgoed.db import Conn, Database, after_commit
 from voelgoed.errors import Busy, OutcomeUnknown
 from voelgoed.events import lifecycle, rules, usecases as events
 from voelgoed.events.catalogue import Catalogue
@@ -124,8 +124,9 @@ async def carry_out(
     done = await move(studio, organization_id, event_id, order, by=by)
     await catalogue.announce(lifecycle.kind_of(order.verb), done)
     await let_go(studio.db, done, by=by)
-    async with studio.db.transaction(organization_id) as conn:
-        event, venue = await lifecycle.find_at_venue(conn, organization_id, event_id)
+    with after_commit():
+        async with studio.db.transaction(organization_id) as conn:
+            event, venue = await lifecycle.find_at_venue(conn, organization_id, event_id)
     return EventAtVenue(event, venue)
 
 

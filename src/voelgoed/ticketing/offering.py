@@ -7,7 +7,7 @@ from uuid import UUID
 
 from voelgoed.accounts.model import Call
 from voelgoed.accounts.permissions import Action, may, require
-from voelgoed.db import Conn
+from voelgoed.db import Conn, after_commit
 from voelgoed.events import lifecycle
 from voelgoed.events.catalogue import Catalogue
 from voelgoed.events.model import Event, Status, Teller
@@ -164,7 +164,8 @@ async def save_seating(studio: Studio, call: Call, event_id: UUID, wanted: Wante
         seen=version,
         check=check,
     )
-    return await seating_of(studio, saved)
+    with after_commit():
+        return await seating_of(studio, saved)
 
 
 def _require_mine(call: Call, event: Event) -> None:
