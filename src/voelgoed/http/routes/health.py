@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from voelgoed import redis, schema
 from voelgoed.accounts.permissions import Action
 from voelgoed.config import VERSION
-from voelgoed.db import CONNECT_FAILURES, Connection, connect
+from voelgoed.db import CONNECT_FAILURES, Connection, connect, find_write_fault
 from voelgoed.errors import StartRefused
 from voelgoed.http.context import Caller
 from voelgoed.http.guard import guarded
@@ -25,7 +25,9 @@ router = APIRouter(tags=["health"])
 CHECK_TIMEOUT_S = 2.0
 LOOPBACK = ("127.0.0.1", "::1")
 FORWARDED = {b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via"}
-TRUSTED_S = 1.0  # an answer serves everybody who asks within this time: the route is public
+TRUSTED_S = 1.0  # one check serves all requests within this time, because the route is public
+CONNECTION_S = 10.0
+"""Reconnect after this time: a setting of the role or the database reaches new connections only."""
 
 
 class Health(BaseModel):
@@ -50,9 +52,10 @@ class Readiness(BaseModel):
 
 
 class Readiometer:
-    """Asks the stores, and remembers the answer for a second so that the route costs nothing under load.
+    """Checks the stores and caches the result for a second, so that the route costs nothing under load.
 
-    It has a connection of its own: a pool that is taken up by a rush must not look like a database that is gone.
+    It has its own connection: a pool that is busy with a rush must not look like a database that is down. The state is
+    checked anew each time and never remembered, so a process cannot stay not ready after the fault is gone.
     """
 
     def __init__(self, services: Services, closing: asyncio.Event) -> None:
@@ -62,6 +65,7 @@ class Readiometer:
         self._answer: Readiness | None = None
         self._answered_at = 0.0
         self._conn: Connection | None = None
+        self._connected_at = 0.0
 
     async def ask(self) -> Readiness:
         async with self._asking:
@@ -82,27 +86,39 @@ class Readiometer:
         )
 
     async def _check_database(self) -> tuple[Check, Check]:
-        """The database and its schema, in one visit. A connection that fails is dropped, not waited for."""
+        """Check the database and its schema. Drop a connection that fails or refuses writes."""
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
-                if self._conn is None or self._conn.is_closed():
-                    url = self._services.settings.database_url
-                    assert url is not None
-                    self._conn = await connect(url.get_secret_value(), application_name="voelgoed readiness")
-                standing = await schema.status(self._conn)
+                conn = await self._connection()
+                standing = await schema.status(conn)
+                fault = await find_write_fault(conn)
         except (StartRefused, *CONNECT_FAILURES) as failed:
-            if self._conn:
-                self._conn.terminate()
-                self._conn = None
+            self.close()
             why = Check(state="failed", message=f"PostgreSQL does not answer ({type(failed).__name__}).")
             return why, Check(state="failed", message="Not known while PostgreSQL does not answer.")
-        return Check(state="ok", message="PostgreSQL answers."), Check(
-            state="ok" if standing.is_current else "failed", message=f"{standing.summary.capitalize()}."
+        if fault:
+            self.close()
+        return (
+            Check(state="failed" if fault else "ok", message=fault or "PostgreSQL answers."),
+            Check(state="ok" if standing.is_current else "failed", message=f"{standing.summary.capitalize()}."),
         )
+
+    async def _connection(self) -> Connection:
+        """Return the open connection, or a new one."""
+        now = time.monotonic()
+        if self._conn and now - self._connected_at >= CONNECTION_S:
+            self.close()
+        if self._conn is None or self._conn.is_closed():
+            url = self._services.settings.database_url
+            assert url is not None
+            self._conn = await connect(url.get_secret_value(), application_name="voelgoed readiness")
+            self._connected_at = now
+        return self._conn
 
     def close(self) -> None:
         if self._conn:
             self._conn.terminate()
+            self._conn = None
 
 
 async def check_redis(services: Services) -> Check:

@@ -1,0 +1,68 @@
+"""A PostgreSQL that can be made to refuse writes: by a full disk, or by being read only."""
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from voelgoed.embedded import Embedded
+
+SOURCE = Path(__file__).with_name("full_disk.c")
+READ_WRITE = {"default_transaction_read_only": "off"}
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritable:
+    """The servers, and the faults they can have."""
+
+    servers: Embedded
+    switch: Path
+
+    @contextlib.asynccontextmanager
+    async def full_disk(self) -> AsyncIterator[None]:
+        """Let no file of PostgreSQL grow. It begins with a new WAL segment, so that the WAL itself has room."""
+        await self._run("checkpoint", "select pg_switch_wal()")
+        self.switch.touch()
+        try:
+            yield
+        finally:
+            self.switch.unlink()
+
+    @contextlib.asynccontextmanager
+    async def read_only(self) -> AsyncIterator[None]:
+        """Make every transaction of every session read only, as on a primary that was fenced."""
+        await self._run("alter system set default_transaction_read_only = on", "select pg_reload_conf()")
+        try:
+            yield
+        finally:
+            await self._run("alter system reset default_transaction_read_only", "select pg_reload_conf()")
+
+    async def _run(self, *commands: str) -> None:
+        admin = await asyncpg.connect(self.servers.admin_url, server_settings=READ_WRITE)
+        try:
+            for command in commands:
+                await admin.execute(command)
+        finally:
+            await admin.close()
+
+
+@contextlib.contextmanager
+def unwritable() -> Iterator[Unwritable]:
+    """Embedded servers that are not started yet. Only children that are started within the block get the full disk."""
+    home = Path(tempfile.mkdtemp(prefix="vg-"))
+    home.chmod(0o755)  # the servers' own user has to reach it
+    library, switch = home / "full_disk.so", home / "full"
+    try:
+        subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, SOURCE, "-ldl"], check=True)
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("LD_PRELOAD", str(library))
+            environment.setenv("FULL_DISK_WHEN", str(switch))
+            yield Unwritable(Embedded(home / "data", with_valkey=False, durable=False), switch)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
