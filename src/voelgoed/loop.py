@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from voelgoed.errors import Busy
 from voelgoed.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -36,7 +37,10 @@ class Loop:
             except Exception as failed:
                 self.errors_count += 1
                 metrics.LOOP_ERRORS.labels(self.name).inc()
-                log.exception("loop_failed", loop=self.name, errors=self.errors_count, error=type(failed).__name__)
+                # Without a traceback while PostgreSQL refuses work: a fast loop would fill the disk that is full.
+                trace = not isinstance(failed, Busy)
+                error = type(failed).__name__
+                log.error("loop_failed", loop=self.name, errors=self.errors_count, error=error, exc_info=trace)  # noqa: TRY400
             await self._pause(stop)
 
     async def _pause(self, stop: asyncio.Event) -> None:
