@@ -10,10 +10,10 @@ import httpx2
 import pytest
 
 from tests.conftest import TEMPLATE
-from tests.faults.unwritable import Unwritable, unwritable
 from tests.make.accounts import PASSWORD, Person, make_organization, make_person
 from tests.make.races import hall_layout
 from tests.make.seating import Seated, seated_event
+from tests.make.unwritable import Unwritable, unwritable
 from tests.sim.shop import PIT, SEATS, Shop, shop
 from voelgoed import schema
 from voelgoed.accounts.model import Role

@@ -20,6 +20,7 @@ from pgqueuer.domain.errors import RetryRequested
 from pgqueuer.domain.models import Context, Job as QueuedJob, Schedule
 
 from voelgoed.db import Connection
+from voelgoed.errors import Unavailable
 from voelgoed.jobs.install import NAMES, queries_on
 from voelgoed.jobs.queue import JOBS, RECURRING, Job, Recurring
 from voelgoed.telemetry import metrics
@@ -36,6 +37,7 @@ JOBS_PER_LOOK = 5
 JOBS_AT_ONCE_MAX = 10
 RETRY_FIRST_S = 1.0
 RETRY_LONGEST_S = 300.0
+RETRY_UNAVAILABLE_S = 10.0
 CLOSED_S = 0.5
 """How often to look whether the connection is there, for the case that nobody says that it is not."""
 GIVE_BACK_S = 0.2
@@ -88,10 +90,14 @@ class _Executor(AbstractEntrypointExecutor):
         self._failed(job, failed)
 
     def _failed(self, job: QueuedJob, failed: BaseException) -> None:
-        """Ask for another try, later each time; after the last one the job is set aside."""
+        """Request another try, later each time. After the last one the job is set aside.
+
+        A database that cannot do the work is no fault of the job: it is tried until the database is back.
+        """
         error = "TimeoutError" if isinstance(failed, asyncio.CancelledError) else type(failed).__name__
         tries = job.attempts + 1
-        is_last = tries >= self.job.tries_max
+        is_unavailable = isinstance(failed, Unavailable)
+        is_last = tries >= self.job.tries_max and not is_unavailable
         metrics.JOBS_FAILED.labels(self.job.name, "given_up" if is_last else "retried").inc()
         log.log(
             40 if is_last else 30,
@@ -103,7 +109,9 @@ class _Executor(AbstractEntrypointExecutor):
         )
         if is_last:
             raise JobGivenUp(error)
-        raise RetryRequested(timedelta(seconds=min(RETRY_FIRST_S * 2**job.attempts, RETRY_LONGEST_S)), error)
+        longest_s = RETRY_UNAVAILABLE_S if is_unavailable else RETRY_LONGEST_S
+        doublings = min(job.attempts, 16)  # without a limit on tries, a larger power would not fit a float one day
+        raise RetryRequested(timedelta(seconds=min(RETRY_FIRST_S * 2**doublings, longest_s)), error)
 
 
 async def _end(work: asyncio.Future[object]) -> BaseException | None:

@@ -39,9 +39,21 @@ class Unwritable:
         """Make every transaction of every session read only, as on a primary that was fenced."""
         await self._run("alter system set default_transaction_read_only = on", "select pg_reload_conf()")
         try:
+            await self._reloaded("on")
             yield
         finally:
             await self._run("alter system reset default_transaction_read_only", "select pg_reload_conf()")
+            await self._reloaded("off")
+
+    async def _reloaded(self, value: str) -> None:
+        """Wait until a new session has the setting: by then every other one has been told to reload."""
+        while True:
+            admin = await asyncpg.connect(self.servers.admin_url)
+            try:
+                if await admin.fetchval("select current_setting('default_transaction_read_only')") == value:
+                    return
+            finally:
+                await admin.close()
 
     async def _run(self, *commands: str) -> None:
         admin = await asyncpg.connect(self.servers.admin_url, server_settings=READ_WRITE)
