@@ -1,6 +1,5 @@
 """What each error of PostgreSQL means to the caller: rolled back, lost race, or unknown."""
 
-import contextlib
 from collections.abc import AsyncIterator, Iterator
 from types import SimpleNamespace
 
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.make.races import connect_owner
+from tests.make.unwritable import read_only_sessions
 from voelgoed import db as module, schema
 from voelgoed.db import MEANINGS, Connection, Database, after_commit, explain, meaning_of
 from voelgoed.embedded import Embedded
@@ -209,19 +209,6 @@ async def test_missing_file_in_a_transaction_is_no_lost_connection(db: Database)
     with pytest.raises(FileNotFoundError):
         async with db.system_transaction():
             raise FileNotFoundError
-
-
-@contextlib.asynccontextmanager
-async def read_only_sessions(servers: Embedded, database: str) -> AsyncIterator[None]:
-    """Make new sessions of the application read only, and no others."""
-    admin = await asyncpg.connect(servers.admin_url)
-    setting = f'alter role {schema.APP} in database "{database}" {{}} default_transaction_read_only'
-    try:
-        await admin.execute(setting.format("set") + " = on")
-        yield
-    finally:
-        await admin.execute(setting.format("reset"))
-        await admin.close()
 
 
 async def test_pool_leaves_a_read_only_session(

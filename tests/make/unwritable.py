@@ -11,6 +11,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from voelgoed import schema
 from voelgoed.embedded import Embedded
 
 SOURCE = Path(__file__).with_name("full_disk.c")
@@ -78,3 +79,16 @@ def unwritable() -> Iterator[Unwritable]:
             yield Unwritable(Embedded(home / "data", with_valkey=False, durable=False), switch)
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+@contextlib.asynccontextmanager
+async def read_only_sessions(servers: Embedded, database: str) -> AsyncIterator[None]:
+    """Make new sessions of the application read only, and no others."""
+    admin = await asyncpg.connect(servers.admin_url)
+    setting = f'alter role {schema.APP} in database "{database}" {{}} default_transaction_read_only'
+    try:
+        await admin.execute(setting.format("set") + " = on")
+        yield
+    finally:
+        await admin.execute(setting.format("reset"))
+        await admin.close()
