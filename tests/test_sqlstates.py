@@ -1,5 +1,6 @@
 """What each error of PostgreSQL means to the caller: rolled back, lost race, or unknown."""
 
+import contextlib
 from collections.abc import AsyncIterator, Iterator
 from types import SimpleNamespace
 
@@ -226,13 +227,14 @@ async def test_pool_leaves_a_read_only_session(
         return used[-1]
 
     used: list[int] = []
-    async with read_only_sessions(servers, database):
-        opened = await Database.open(url, size=1)
-        for _ in range(3):
-            with pytest.raises(Unavailable):
-                await write()
-        assert used[0] != used[1] == used[2]
-    try:
+    async with contextlib.AsyncExitStack() as held:
+        async with read_only_sessions(servers, database):
+            opened = await Database.open(url, size=1)
+            held.push_async_callback(opened.close)
+            for _ in range(3):
+                with pytest.raises(Unavailable):
+                    await write()
+            assert used[0] != used[1] == used[2]
         now[0] += module.NOTICE_S - 0.01
         with pytest.raises(Unavailable):
             await write()
@@ -241,8 +243,6 @@ async def test_pool_leaves_a_read_only_session(
             await write()
         assert used[1:5] == [used[1]] * 4
         assert await write() != used[1]
-    finally:
-        await opened.close()
 
 
 async def test_failure_after_the_commit_is_in_doubt(db: Database) -> None:

@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from voelgoed.errors import StartRefused
 CHOOSE_ANOTHER = "set VOELGOED_DATA_DIR to a folder of yours"
 CLAIM_WAIT_S = 0.5  # one that is leaving lets go of the folder last
 KEY_BYTES = 32
+ROOM_BYTES = 64 * 1024 * 1024  # four WAL segments: PostgreSQL panics without room for the next one
 DEMO_MARK = "demo"
 
 
@@ -29,6 +31,14 @@ def make(path: Path, *, passable: bool) -> None:
             if passable:
                 folder.chmod(0o711)
     path.mkdir(exist_ok=True)  # says so where a file is in the way
+
+
+def is_full(home: Path) -> bool:
+    """Return whether the disk has too little room for PostgreSQL to start."""
+    try:
+        return shutil.disk_usage(home).free < ROOM_BYTES
+    except OSError:
+        return False
 
 
 def holder_of(home: Path) -> str | None:

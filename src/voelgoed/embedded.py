@@ -270,7 +270,7 @@ class Embedded:
             self._is_valkey_away = False
 
     async def watch(self) -> None:
-        """Start a server again when it dies, and keep the logs short; give up when one keeps dying."""
+        """Restart servers that die, and keep the logs short. Give up if one keeps dying and the disk is not full."""
         starts = {"postgres": self._start_postgres, "valkey": self._start_valkey}
         await together(self._keep_logs_short(), *(self._watch(name, starts[name]) for name in self._children))
 
@@ -284,7 +284,7 @@ class Embedded:
                 continue
             log.error("embedded_server_died", server=name, exit_code=child.process.returncode)
             pause_s = restarts.died()
-            if restarts.in_a_row > RESTARTS_MAX:
+            if restarts.in_a_row > RESTARTS_MAX and not data_folder.is_full(self.home):
                 raise StartRefused(f"{name} keeps dying", hint=f"see {child.log_path}")
             await asyncio.sleep(pause_s)
             try:

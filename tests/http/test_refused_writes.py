@@ -16,9 +16,11 @@ from voelgoed import schema
 from voelgoed.accounts.model import Organization, Role
 from voelgoed.db import Connection, Database
 from voelgoed.embedded import Embedded
-from voelgoed.errors import Unavailable
+from voelgoed.errors import Busy, Unavailable
+from voelgoed.events import lifecycle
 from voelgoed.holds.lane import CONNECTIONS, ITEMS_IN_COMPANY, SETTINGS
 from voelgoed.ids import new_id
+from voelgoed.ticketing import offering
 from voelgoed.wiring import Services, build_services
 
 TIMEOUT = {"statement_timeout": "500ms"}
@@ -101,6 +103,37 @@ async def test_refused_batch_is_not_tried_one_by_one(
     assert {getattr(one, "code", None) for one in found} == {"busy"}
     assert calls == 1
     assert (await sale.hold_places(sale.caller(Role.STAFF), 1)).is_new
+
+
+async def busy(*_: object, **__: object) -> None:
+    raise Busy
+
+
+async def test_cancelled_event_that_cannot_be_shown_is_in_doubt(
+    site: Site, sale: Sale, owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event is cancelled. Only the read of the response failed, so the effect is not `none`."""
+    with monkeypatch.context() as failing:
+        failing.setattr(lifecycle, "find_at_venue", busy)
+        path = f"/api/admin/events/{sale.event.id}/cancel"
+        answer = await site.client.post(path, json={"reason": "in a test"}, headers=owner.headers)
+    assert (answer.status_code, answer.json()["effect"]) == (503, "unknown")
+    async with sale.db.transaction(sale.place.id) as conn:
+        assert await conn.fetchval("select status::text from events where id = $1", sale.event.id) == "cancelled"
+
+
+async def test_saved_seating_that_cannot_be_shown_is_in_doubt(
+    site: Site, sale: Sale, owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same for the seating of an event."""
+    path = f"/api/admin/events/{sale.event.id}/seating"
+    found = (await site.client.get(path, headers=owner.headers)).json()["data"]
+    pin = sale.seated.pin
+    wanted = {"layout_id": str(pin.layout_id), "layout_version": pin.version, "overrides": found["overrides"]}
+    with monkeypatch.context() as failing:
+        failing.setattr(offering, "seating_of", busy)
+        answer = await site.client.put(path, json=wanted, headers=owner.headers)
+    assert (answer.status_code, answer.json()["effect"]) == (503, "unknown"), answer.text
 
 
 async def test_refused_facts_are_written_when_there_is_room(sale: Sale, owner_conn: Connection) -> None:

@@ -12,10 +12,10 @@ import asyncpg
 import pytest
 
 from voelgoed import schema
+from voelgoed.db import Connection
 from voelgoed.embedded import Embedded
 
 SOURCE = Path(__file__).with_name("full_disk.c")
-READ_WRITE = {"default_transaction_read_only": "off"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,9 @@ class Unwritable:
     @contextlib.asynccontextmanager
     async def full_disk(self) -> AsyncIterator[None]:
         """Let no file of PostgreSQL grow. It begins with a new WAL segment, so that the WAL itself has room."""
-        await self._run("checkpoint", "select pg_switch_wal()")
+        async with self._admin() as admin:
+            await admin.execute("checkpoint")
+            await admin.execute("select pg_switch_wal()")
         self.switch.touch()
         try:
             yield
@@ -38,31 +40,32 @@ class Unwritable:
     @contextlib.asynccontextmanager
     async def read_only(self) -> AsyncIterator[None]:
         """Make every transaction of every session read only, as on a primary that was fenced."""
-        await self._run("alter system set default_transaction_read_only = on", "select pg_reload_conf()")
         try:
-            await self._reloaded("on")
+            await self.configure("default_transaction_read_only", "on")
             yield
         finally:
-            await self._run("alter system reset default_transaction_read_only", "select pg_reload_conf()")
-            await self._reloaded("off")
+            await self.configure("default_transaction_read_only", "off")
 
-    async def _reloaded(self, value: str) -> None:
-        """Wait until a new session has the setting: by then every other one has been told to reload."""
-        while True:
-            admin = await asyncpg.connect(self.servers.admin_url)
-            try:
-                if await admin.fetchval("select current_setting('default_transaction_read_only')") == value:
-                    return
-            finally:
-                await admin.close()
+    async def configure(self, setting: str, value: str) -> None:
+        """Change a setting, and wait until a new session has it: by then every other one has been told to reload."""
+        async with self._admin() as admin:
+            await admin.execute(f"alter system set {setting} = {value}")
+            await admin.execute("select pg_reload_conf()")
+        found = None
+        while found != value:
+            async with self._admin() as admin:
+                row = await admin.fetchrow("select reset_val from pg_settings where name = $1", setting)
+                found = row and row["reset_val"]
 
-    async def _run(self, *commands: str) -> None:
-        admin = await asyncpg.connect(self.servers.admin_url, server_settings=READ_WRITE)
+    @contextlib.asynccontextmanager
+    async def _admin(self) -> AsyncIterator[Connection]:
+        """A superuser who can write even while others cannot."""
+        conn = await asyncpg.connect(self.servers.admin_url)
         try:
-            for command in commands:
-                await admin.execute(command)
+            await conn.execute("set default_transaction_read_only = off")
+            yield conn
         finally:
-            await admin.close()
+            await conn.close()
 
 
 @contextlib.contextmanager
