@@ -2,6 +2,11 @@
 
 import asyncio
 
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from voelgoed.errors import LostRace, Unavailable
 from voelgoed.loop import Loop
 
 
@@ -20,6 +25,27 @@ async def test_a_loop_survives_its_errors_and_counts_them() -> None:
     loop = Loop(name="test", tick=tick, pace_s=0.001)
     await asyncio.wait_for(loop.run(stop), 5)
     assert (loop.ticks_count, loop.errors_count) == (3, 1)
+
+
+@pytest.mark.parametrize(("failure", "has_trace"), [(Unavailable(), False), (LostRace(), False), (KeyError(), True)])
+async def test_refused_work_is_logged_without_a_traceback(failure: Exception, *, has_trace: bool) -> None:
+    """It is no bug, and a fast loop fails many times per second while PostgreSQL is unavailable."""
+    stop = asyncio.Event()
+
+    async def tick() -> None:
+        stop.set()
+        raise failure
+
+    quiet = structlog.get_config()["wrapper_class"]
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(0))
+    try:
+        with capture_logs() as entries:
+            await asyncio.wait_for(Loop(name="test", tick=tick, pace_s=0.001).run(stop), 5)
+    finally:
+        structlog.configure(wrapper_class=quiet)
+    (line,) = entries
+    assert (line["event"], line["error"]) == ("loop_failed", type(failure).__name__)
+    assert bool(line["exc_info"]) is has_trace
 
 
 async def test_a_loop_stops_in_the_middle_of_its_wait() -> None:

@@ -1,5 +1,6 @@
 """The doctor: plain words, and a number that scripts can read."""
 
+import asyncio
 import json
 import os
 import socket
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.make.processes import environment, free_port, installation, voelgoed
+from tests.make.unwritable import read_only_sessions
 from voelgoed import schema
 from voelgoed.embedded import Embedded
 
@@ -103,6 +105,20 @@ def test_unsafe_settings_are_a_failure(servers: Embedded, database: str, data_di
     done = voelgoed("doctor", env=env)
     assert done.returncode == 1
     assert "setting fsync is off" in done.stdout
+
+
+async def test_server_that_refuses_writes_is_a_failure(servers: Embedded, database: str, data_dir: Path) -> None:
+    """It answers, and still nothing can be sold on it."""
+    env = environment(
+        data_dir,
+        VOELGOED_DATABASE_URL=servers.postgres_url(schema.APP, database),
+        VOELGOED_REDIS_URL=servers.valkey_url,
+        VOELGOED_PORT=str(free_port()),
+    )
+    async with read_only_sessions(servers, database):
+        done = await asyncio.to_thread(voelgoed, "doctor", env=env)
+    assert done.returncode == 1
+    assert "PostgreSQL is read only." in done.stdout
 
 
 @pytest.mark.parametrize(

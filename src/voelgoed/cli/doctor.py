@@ -22,7 +22,7 @@ from voelgoed import redis, schema
 from voelgoed.cli import tree
 from voelgoed.config import ROOT_UID, Settings
 from voelgoed.data_folder import CHOOSE_ANOTHER, DEMO_MARK, holder_of
-from voelgoed.db import connect, find_objections
+from voelgoed.db import connect, find_objections, find_write_fault
 from voelgoed.embedded import Account, Embedded
 from voelgoed.errors import StartRefused
 from voelgoed.http.assets import INDEX, load_bundle
@@ -185,6 +185,8 @@ async def _ask_postgresql(url: str) -> list[Finding]:
         version = await conn.fetchval("select current_setting('server_version')")
         objections = await find_objections(conn)
         standing = await schema.status(conn)
+        if fault := await find_write_fault(conn):
+            objections.append(fault)
     finally:
         await conn.close(timeout=2)
     findings = [Finding("ok", "PostgreSQL", f"{version} answers, its settings are safe")]
