@@ -10,7 +10,7 @@ MOST = not alone and not bench and not sim and not screens
 OLDEST = VOELGOED_PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config
 # Where statements, locks, the journal and jobs are tried; http too, which is the way to most statements of accounts.
 STATEMENTS = tests/accounts tests/arch/test_queries.py tests/events tests/holds tests/http tests/jobs tests/journal tests/realtime \
-  tests/seating tests/security/test_tenancy.py tests/test_db.py tests/test_schema.py tests/ticketing
+  tests/seating tests/security/test_tenancy.py tests/test_db.py tests/test_schema.py tests/test_sqlstates.py tests/ticketing
 ARGS ?=
 # Compiled once and kept, whatever the machine says: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=

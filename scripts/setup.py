@@ -28,6 +28,7 @@ CHOSEN = "VOELGOED_THIS_PYTHON"
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 OLDEST_NODE = (22, 12)
 WHOLE_CHROMIUM = Path(shutil.which("chromium") or "/usr/bin/chromium")
+C_COMPILER = Path(shutil.which("cc") or "/usr/bin/cc")
 POSTGRES_15 = Path("/usr/lib/postgresql/15/bin/postgres")
 NO_CLUSTER = Path("/etc/postgresql-common/createcluster.conf")
 
@@ -67,6 +68,7 @@ def main() -> None:
         # The shell starts in a fraction of the time, but keeps no page for whoever goes back; one test needs that.
         step("chromium, all of it", [], lambda: apt("chromium"), made=WHOLE_CHROMIUM)
         step("wrk, for benchmarks", [], lambda: apt("wrk"), made=Path(shutil.which("wrk") or "/usr/bin/wrk"))
+        step("C compiler, for tests with a full disk", [], lambda: apt("build-essential"), made=C_COMPILER)
         step("font for pictures", [], lambda: apt("fonts-inter"), made=Path("/usr/share/fonts/opentype/inter"))
         step("postgresql 15", [], install_postgres_15, made=POSTGRES_15)
 
