@@ -169,7 +169,7 @@ def build_services(
         mailer=ConsoleMailer(),
         catalogue=catalogue,
         feed=Feed(db, link, availability),
-        maps=Maps(availability, catalogue, viewers_per_ip_max=settings.streams_per_ip),
+        maps=Maps(availability, catalogue, viewers_per_network_max=settings.streams_per_ip),
         studio=Studio(db, cache),
         lanes=Lanes(lane_db or db, failures, availability),
         failures=failures,

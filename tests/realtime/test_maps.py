@@ -345,7 +345,7 @@ class Process:
     def __init__(self, db: Database, link: RedisLink) -> None:
         self.hot = Availability(db, Projection(link))
         self.hot.is_live = lambda: True
-        self.maps = Maps(self.hot, Catalogue(db, Cache(link=link)), viewers_per_ip_max=3)
+        self.maps = Maps(self.hot, Catalogue(db, Cache(link=link)), viewers_per_network_max=3)
         self.stop = asyncio.Event()
         self.running = asyncio.create_task(self.maps.run(self.stop))
 
@@ -884,7 +884,7 @@ async def test_a_status_that_cannot_be_read_is_read_later(
 
 
 async def test_streams_are_limited_and_room_is_made(here: Process, sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a person, for an address, for the process; whoever leaves makes room; whoever is refused takes none."""
+    """For a person, for a network, for the process; whoever leaves makes room; whoever is refused takes none."""
     anna = new_id()
 
     async def refused(**who: Any) -> bool:
@@ -900,8 +900,7 @@ async def test_streams_are_limited_and_room_is_made(here: Process, sale: Sale, m
     await mine.pop().leave()
     assert not await refused(user_id=anna)
     near = [await look(here.maps, sale, ip="10.0.0.1") for _ in range(3)]
-    assert await refused(ip="10.0.0.1")
-    assert not await refused(ip="10.0.0.2")
+    assert [await refused(ip=one) for one in ("10.0.0.255", "10.0.1.0", "9.255.255.255")] == [True, False, False]
     await near.pop().leave()
     assert not await refused(ip="10.0.0.1")
     monkeypatch.setattr(module, "VIEWERS_MAX", here.maps.viewers_count)
@@ -913,7 +912,7 @@ async def test_streams_are_limited_and_room_is_made(here: Process, sale: Sale, m
         await here.maps.show(
             Pipe(), sale.place.id, new_id(), user_id=anna, ip="10.0.0.1", seen=None, begin=lambda: None
         )
-    assert (here.maps._by_user, here.maps._by_ip, here.maps.viewers_count) == ({}, {}, 0)
+    assert (here.maps._by_user, here.maps._by_network, here.maps.viewers_count) == ({}, {}, 0)
 
 
 async def test_too_many_streams_are_told_when_to_come_back(
@@ -1044,11 +1043,11 @@ async def test_nothing_is_left_when_everybody_has_gone(
         for who in (None, anna, anna):
             await open_.enter_async_context(watching(site, sale, who=who))
         assert (maps.viewers_count, services.availability._pinned) == (3, {sale.event.id: 1})
-        assert (maps._by_user[anna.user_id], maps._by_ip["127.0.0.1"]) == (2, 3)
+        assert (maps._by_user[anna.user_id], maps._by_network["127.0.0.0/24"]) == (2, 3)
         await sale.hold(sale.caller(), "S-A-1")
     await until(lambda: maps.viewers_count == 0)
     await until(lambda: not maps._tasks)
-    assert (maps._scenes, maps._by_user, maps._by_ip, services.availability._pinned) == ({}, {}, {}, {})
+    assert (maps._scenes, maps._by_user, maps._by_network, services.availability._pinned) == ({}, {}, {}, {})
     assert metrics.MAP_VIEWERS._value.get() == gauge
 
 

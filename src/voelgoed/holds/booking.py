@@ -36,6 +36,7 @@ from voelgoed.holds.refusals import (
 )
 from voelgoed.holds.waiting import Said
 from voelgoed.ids import new_id
+from voelgoed.network import HOLDS, network_of
 from voelgoed.paging import Page, after_moment, page_by_moment
 from voelgoed.telemetry import metrics
 
@@ -381,7 +382,7 @@ def _ask(
         source=source,
         request_id=call.request_id,
         origin=origin,
-        ip=origin.ip,
+        ip=network_of(origin.ip, HOLDS),
         key=once.key if once else None,
         fingerprint=once.fingerprint if once else None,
     )

@@ -221,7 +221,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     request_id: UUID
     origin: Origin
-    ip: str | None
+    ip: str | None  # the network that `max_holds_per_ip` counts; the exact address is the origin's
     key: str | None = None  # what the caller calls the ask, so that it has one effect
     fingerprint: bytes | None = None
 

@@ -7,7 +7,7 @@ refuses exactly as a declared one does, and nothing is read or validated for som
 import asyncio
 import hmac
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import lru_cache, partial
 from typing import Any
 from uuid import UUID
@@ -25,6 +25,7 @@ from voelgoed.http import problems
 from voelgoed.http.bouncer import Bouncer
 from voelgoed.http.context import SCOPE_KEY, Context
 from voelgoed.http.exchange import ClientGone, Exchange, Pairs
+from voelgoed.http.forwarded import Proxies
 from voelgoed.http.guard import Match, RouteTable, Rule
 from voelgoed.http.problems import SAFE_METHODS, BodyTooLarge, BodyTooSlow, CsrfFailed, Problem
 from voelgoed.ids import new_id, read_id
@@ -87,7 +88,7 @@ class Edge:
         self._always = _lines(security_headers(is_https=settings.is_https))
         self._cookie = session_cookie_name(is_https=settings.is_https).encode()
         self._origins = frozenset(origin.encode() for origin in settings.cors_origins)
-        self._proxies = settings.trusted_proxies
+        self._proxies = Proxies(settings.trusted_proxies)
         self._reading: set[asyncio.Task[Any]] = set()
         self._is_closing = False
         self._on_close = on_close
@@ -294,7 +295,7 @@ class Edge:
             call=Call(
                 actor=actor,
                 request_id=answer.request_id,
-                ip=_client_ip(exchange.client, headers, self._proxies),
+                ip=self._proxies.client_of(exchange),
                 user_agent=headers.get(b"user-agent", b"").decode("latin-1")[:USER_AGENT_CHARS_MAX] or None,
             ),
             token=shown.token if shown else None,
@@ -517,14 +518,6 @@ def _limited(body: bytes, rule: Rule) -> bytes:
 
 def _lines(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"".join(b"%b: %b\r\n" % pair for pair in pairs)
-
-
-def _client_ip(peer: str | None, headers: Mapping[bytes, bytes], proxies: int) -> str | None:
-    """Where the request comes from: the peer, or what the outermost of our own proxies saw."""
-    if not proxies:
-        return peer
-    chain = [part.strip() for part in headers.get(b"x-forwarded-for", b"").decode("latin-1").split(",") if part.strip()]
-    return chain[-proxies] if len(chain) >= proxies else peer
 
 
 async def _read_body(exchange: Exchange, rule: Rule) -> bytes:

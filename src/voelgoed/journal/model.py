@@ -1,20 +1,17 @@
 """A fact: something that happened, as it is told, as it stands in the journal, and where a reader stands among them."""
 
 import hashlib
-import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from functools import lru_cache
 from uuid import UUID
 
 import msgspec
 
 from voelgoed.ids import OrganizationId
+from voelgoed.network import parse_address
 
 USER_AGENT_CHARS_MAX = 400
-ADDRESS_CHARS_MAX = 100  # the longest address has 45; what comes behind it, and is no part of it, is not kept
-ADDRESSES_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +23,7 @@ class Origin:
     user_agent: str | None = None
 
     def __post_init__(self) -> None:
-        assert self.ip is None or _plain_address(self.ip) == self.ip
+        assert self.ip is None or parse_address(self.ip) == self.ip
         assert self.user_agent is None or len(self.user_agent) <= USER_AGENT_CHARS_MAX
 
     @classmethod
@@ -36,7 +33,7 @@ class Origin:
         printable = told if told.isprintable() else "".join(filter(str.isprintable, told))
         return cls(
             session_id=session_id,
-            ip=_plain_address((peer or "")[:ADDRESS_CHARS_MAX]),
+            ip=parse_address(peer or ""),
             user_agent=printable[:USER_AGENT_CHARS_MAX] or None,
         )
 
@@ -132,13 +129,3 @@ def uuid8(digest: bytes) -> UUID:
     number = int.from_bytes(digest[:16], "big")
     number = number & ~(0xF << 76) | 0x8 << 76
     return UUID(int=number & ~(0x3 << 62) | 0x2 << 62)
-
-
-@lru_cache(ADDRESSES_KEPT)
-def _plain_address(peer: str) -> str | None:
-    """An address in its one spelling: no zone of an interface, and IPv4 as itself where a socket wrapped it in IPv6."""
-    try:
-        address = ipaddress.ip_address(peer.partition("%")[0])
-    except ValueError:
-        return None
-    return str(getattr(address, "ipv4_mapped", None) or address)

@@ -21,6 +21,7 @@ from voelgoed.events.refusals import EventNotFound
 from voelgoed.holds.availability import Availability
 from voelgoed.holds.hotmap import HotMap
 from voelgoed.ids import OrganizationId
+from voelgoed.network import CONNECTIONS, network_of
 from voelgoed.realtime.feed import TooManyStreams
 from voelgoed.telemetry import metrics
 
@@ -94,7 +95,7 @@ class Viewer:
 
     pipe: Pipe
     user_id: UUID | None
-    ip: str | None
+    network: str | None
     stay: Callable[[], Awaitable[object]] | None
     """To look is to be there: the session does not end of idleness meanwhile."""
     at: At | None = None
@@ -132,12 +133,12 @@ class Scene:
 class Maps:
     """One per process."""
 
-    def __init__(self, availability: Availability, catalogue: Catalogue, *, viewers_per_ip_max: int) -> None:
+    def __init__(self, availability: Availability, catalogue: Catalogue, *, viewers_per_network_max: int) -> None:
         self._availability, self._catalogue = availability, catalogue
-        self._per_ip_max = viewers_per_ip_max
+        self._per_network_max = viewers_per_network_max
         self._scenes: dict[UUID, Scene] = {}
         self._by_user: Counter[UUID] = Counter()
-        self._by_ip: Counter[str] = Counter()
+        self._by_network: Counter[str] = Counter()
         self._count = 0
         self._beats = 0
         self._beat_at = self._tended_at = float("-inf")
@@ -219,8 +220,8 @@ class Maps:
         stay: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         """Show an event's map until the viewer leaves. `seen` is which one they have already."""
-        self._require_room(user_id, ip)
-        viewer = Viewer(pipe, user_id, ip, stay)
+        viewer = Viewer(pipe, user_id, network_of(ip, CONNECTIONS), stay)
+        self._require_room(viewer)
         self._enter(viewer)
         try:
             scene = await self._scene(organization_id, event_id, seen)
@@ -237,10 +238,11 @@ class Maps:
         finally:
             self._leave(viewer)
 
-    def _require_room(self, user_id: UUID | None, ip: str | None) -> None:
+    def _require_room(self, viewer: Viewer) -> None:
+        user_id, network = viewer.user_id, viewer.network
         is_full = self._is_closed or self._count >= VIEWERS_MAX
         is_greedy = user_id is not None and self._by_user[user_id] >= VIEWERS_PER_USER_MAX
-        is_crowd = ip is not None and 0 < self._per_ip_max <= self._by_ip[ip]
+        is_crowd = network is not None and 0 < self._per_network_max <= self._by_network[network]
         if is_full or is_greedy or is_crowd:
             raise TooManyStreams(retry_after_s=5)
 
@@ -249,14 +251,14 @@ class Maps:
         metrics.MAP_VIEWERS.inc()
         if viewer.user_id is not None:
             self._by_user[viewer.user_id] += 1
-        if viewer.ip is not None:
-            self._by_ip[viewer.ip] += 1
+        if viewer.network is not None:
+            self._by_network[viewer.network] += 1
 
     def _leave(self, viewer: Viewer) -> None:
         self._count -= 1
         metrics.MAP_VIEWERS.dec()
         _subtract(self._by_user, viewer.user_id)
-        _subtract(self._by_ip, viewer.ip)
+        _subtract(self._by_network, viewer.network)
 
     async def _scene(self, organization_id: OrganizationId, event_id: UUID, seen: At | None) -> Scene:
         """The event as it is now, and at least as new as the viewer has it: who was elsewhere may be ahead of us."""

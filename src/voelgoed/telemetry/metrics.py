@@ -54,6 +54,9 @@ HTTP_IN_FLIGHT = Gauge(
     registry=REGISTRY,
     multiprocess_mode="livesum",
 )
+FORWARDED_IGNORED = _counter(
+    "forwarded_ignored_total", "Requests with X-Forwarded-For or Forwarded although no proxy is trusted"
+)
 REDIS_CALLS = _counter("redis_calls_total", "Calls to Redis that were tried")
 REDIS_FAILURES = _counter("redis_failures_total", "Calls to Redis that brought no answer", "reason")
 REDIS_REFUSALS = _counter("redis_refusals_total", "Calls to Redis that were not tried", "reason")
