@@ -69,8 +69,13 @@ class Settings(BaseSettings):
     session_trust_s: float = Field(default=30.0, ge=0, le=300)
     """How long a process believes what it knows of a session; a revocation is also sent round."""
     guests_per_ip_per_minute: int = Field(default=60, ge=0, le=10_000)
+    """New guests and accounts from one IPv4 address or IPv6 /56. 0 is any number."""
     streams_per_ip: int = Field(default=500, ge=0, le=100_000)
-    """Live maps from one address in one process; a whole venue may be behind one. 0 is any number."""
+    """Live maps from one network (IPv4 /24, IPv6 /56) in one process; a whole venue may share it. 0 is any number."""
+    passwords_waiting: int = Field(default=64, ge=1, le=10_000)
+    """Passwords waiting to be hashed in one process: sign-ins, registrations, changes and resets. More get 503."""
+    passwords_waiting_per_network: int = Field(default=16, ge=1, le=10_000)
+    """The same from one network (IPv4 /24, IPv6 /56). More get 429."""
     metrics_token: SecretStr | None = None
     """What a scraper from elsewhere shows as bearer; without it /metrics answers this machine only."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -146,7 +146,10 @@ def build_services(
     """Put together what stands on the two servers; lanes without connections of their own use everybody's."""
     sessions = Sessions(db, link, idle_s=settings.session_idle_s, trust_s=settings.session_trust_s)
     attempts = Attempts.of(link, newcomers_per_minute=settings.guests_per_ip_per_minute)
-    door = Door(db=db, sessions=sessions, passwords=Passwords(), attempts=attempts, secret_key=secret_key)
+    passwords = Passwords(
+        waiting_max=settings.passwords_waiting, waiting_per_network_max=settings.passwords_waiting_per_network
+    )
+    door = Door(db=db, sessions=sessions, passwords=passwords, attempts=attempts, secret_key=secret_key)
     cache = Cache(link=link)
     guard = ClockGuard(db)
     db.clock_latest = guard.latest

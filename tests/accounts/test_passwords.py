@@ -3,11 +3,8 @@
 import asyncio
 import time
 
-import pytest
-
 from voelgoed.accounts import passwords as module
 from voelgoed.accounts.passwords import Passwords, is_outdated
-from voelgoed.errors import Busy
 
 BEAT_S = 0.005
 
@@ -36,15 +33,6 @@ async def test_right_wrong_and_nobody() -> None:
     assert await hashing.verify(None, "nobody has this password") is False
     assert await hashing.verify("rubbish", "correct horse battery") is False
     hashing.close()
-
-
-async def test_a_crowd_is_told_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The queue for the slow work has an end."""
-    monkeypatch.setattr(module, "WAITING_MAX", 2)
-    hashing = Passwords()
-    outcomes = await asyncio.gather(*(hashing.verify(None, "x") for _ in range(4)), return_exceptions=True)
-    hashing.close()
-    assert [isinstance(outcome, Busy) for outcome in outcomes] == [False, False, True, True]
 
 
 def test_weaker_hashes_are_made_anew() -> None:

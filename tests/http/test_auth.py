@@ -457,8 +457,8 @@ async def test_a_sign_in_overtaken_by_a_new_password_fails(services: Services, d
     )
     verify = services.door.passwords.verify
 
-    async def overtaken(password_hash: str | None, password: str) -> bool:
-        is_right = await verify(password_hash, password)
+    async def overtaken(password_hash: str | None, password: str, *, network: str) -> bool:
+        is_right = await verify(password_hash, password, network=network)
         async with db.transaction(place.id) as conn:
             await store.set_password_hash(conn, made.user.id, "$argon2id$another")
         return is_right

@@ -1,8 +1,7 @@
-"""How often somebody may try: limits on guesses and on newcomers, which get stricter when Redis is away."""
+"""Limits on password guesses, new accounts and password resets. They are stricter while Redis is unavailable."""
 
 import asyncio
 import contextlib
-import ipaddress
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,12 +20,10 @@ HOUR_S = 3600
 MINUTE_S = 60
 KEYS_MAX = 100_000
 FAILURES_PER_ACCOUNT = 10
-FAILURES_PER_PLACE = 1_000  # a whole office may sit behind one address; the accounts have limits of their own
+FAILURES_PER_NETWORK = 1_000  # many people may share a network; the accounts have limits of their own
 AT_ACCOUNT_MAX = 8
-FROM_PLACE_MAX = 16
 RESETS_PER_ACCOUNT = 5
-RESETS_PER_PLACE = 60
-IPV4 = 4
+RESETS_PER_NETWORK = 60
 
 
 class RateLimited(DomainError):
@@ -82,30 +79,25 @@ class LocalCount:
 
 
 class Turns:
-    """One guess at an account at a time, and a few from one place: many at once must not slip past the count."""
+    """One guess at an account at a time, so that many at once do not slip past the count."""
 
     def __init__(self) -> None:
         self._locks: dict[str, asyncio.Lock] = {}
         self._at_account: Counter[str] = Counter()
-        self._from_place: Counter[str] = Counter()
 
     @contextlib.asynccontextmanager
-    async def take(self, account: str, place: str) -> AsyncIterator[None]:
-        """Wait for one's turn; who would have to wait behind too many is told to come again."""
-        if self._at_account[account] >= AT_ACCOUNT_MAX or self._from_place[place] >= FROM_PLACE_MAX:
+    async def take(self, account: str) -> AsyncIterator[None]:
+        """Wait until no other guess at the account runs. Refuse if too many wait already."""
+        if self._at_account[account] >= AT_ACCOUNT_MAX:
             raise RateLimited(retry_after_s=1)
         self._at_account[account] += 1
-        self._from_place[place] += 1
         try:
             async with self._locks.setdefault(account, asyncio.Lock()):
                 yield
         finally:
-            for counts, key in ((self._at_account, account), (self._from_place, place)):
-                counts[key] -= 1
-                if not counts[key]:
-                    del counts[key]
-            if account not in self._at_account:
-                del self._locks[account]
+            self._at_account[account] -= 1
+            if not self._at_account[account]:
+                del self._at_account[account], self._locks[account]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,36 +119,26 @@ class Attempts:
         stricter = (newcomers_per_minute + 1) // 2
         return cls(
             guesses=Guesses(failures, window_s=QUARTER_HOUR_S),
-            guesses_here=LocalCount(limit=FAILURES_PER_PLACE, window_s=QUARTER_HOUR_S),
+            guesses_here=LocalCount(limit=FAILURES_PER_NETWORK, window_s=QUARTER_HOUR_S),
             turns=Turns(),
             newcomers=Throttle(link, "newcomer", limit=newcomers_per_minute, window_s=MINUTE_S, local_limit=stricter),
             resets=Throttle(link, "reset", limit=RESETS_PER_ACCOUNT, window_s=HOUR_S, local_limit=2),
-            resets_here=LocalCount(limit=RESETS_PER_PLACE, window_s=HOUR_S),
+            resets_here=LocalCount(limit=RESETS_PER_NETWORK, window_s=HOUR_S),
         )
 
     @contextlib.asynccontextmanager
-    async def guess(self, account: str, ip: str | None) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-        """Room for one guess at a password; whoever guesses wrong calls what this gives."""
-        place = place_of(ip)
-        self.guesses_here.refuse_blocked(place)
+    async def guess(self, account: str, network: str) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+        """Admit one guess at a password. The caller awaits the function it gets if the guess was wrong."""
+        self.guesses_here.refuse_blocked(network)
         self.guesses.refuse_blocked(account)
-        async with self.turns.take(account, place):
+        async with self.turns.take(account):
             self.guesses.refuse_blocked(account)  # those before us may have used it up
 
             async def was_wrong() -> None:
-                self.guesses_here.count(place)
+                self.guesses_here.count(network)
                 await self.guesses.count(account)
 
             yield was_wrong
-
-
-def place_of(ip: str | None) -> str:
-    """Where somebody comes from: an address, or for IPv6 the network that one household has to itself."""
-    try:
-        address = ipaddress.ip_address(ip or "")
-    except ValueError:
-        return ""
-    return str(address) if address.version == IPV4 else str(ipaddress.ip_network((address, 64), strict=False))
 
 
 async def refuse_too_many(throttle: Throttle, key: str) -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from voelgoed.ids import OrganizationId, UserId
 from voelgoed.journal.model import Origin
+from voelgoed.network import Prefix, network_of
 
 ORIGINS_KEPT = 1_000
 """A browser asks again within seconds, and to read who it is anew takes microseconds: not more than 1 MB for that."""
@@ -159,6 +160,10 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def origin(self) -> Origin:
         return _origin(self.actor.session_id, self.ip, self.user_agent)
+
+    def network(self, prefix: Prefix) -> str:
+        """Return the network that the request is counted in; all requests without an address are counted as one."""
+        return network_of(self.ip, prefix) or ""
 
     @property
     def organization_id(self) -> OrganizationId:

@@ -18,6 +18,7 @@ from voelgoed.errors import DomainError, Kind
 from voelgoed.ids import OrganizationId, UserId, new_id
 from voelgoed.journal.model import Fact
 from voelgoed.journal.recording import record
+from voelgoed.network import CONNECTIONS, GUESTS
 from voelgoed.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -110,7 +111,8 @@ async def login(door: Door, call: Call, *, organization: str, email: str, passwo
     await prove(door, call, account=email, password_hash=password_hash, password=password)
     assert user is not None
     assert password_hash is not None
-    stronger = await door.passwords.hash(password) if passwords.is_outdated(password_hash) else None
+    is_outdated = passwords.is_outdated(password_hash)
+    stronger = await door.passwords.hash(password, network=call.network(CONNECTIONS)) if is_outdated else None
     guest = _guest_at(place, call)
 
     async def enter() -> SignedIn:
@@ -134,8 +136,9 @@ async def login(door: Door, call: Call, *, organization: str, email: str, passwo
 
 async def prove(door: Door, call: Call, *, account: str, password_hash: str | None, password: str) -> None:
     """Check a password. Wrong ones are counted, wherever they are asked for; too many close the account for a while."""
-    async with door.attempts.guess(account, call.ip) as was_wrong:
-        if await door.passwords.verify(password_hash, password):
+    network = call.network(CONNECTIONS)
+    async with door.attempts.guess(account, network) as was_wrong:
+        if await door.passwords.verify(password_hash, password, network=network):
             metrics.LOGIN_ATTEMPTS.labels("right").inc()
             return
         log.info("password_wrong")
@@ -151,10 +154,10 @@ async def register(
     email = rules.normal_email(email)
     if why := rules.refuse_password(password, email=email):
         raise PasswordRefused(reason=why)
-    await attempts.refuse_too_many(door.attempts.newcomers, call.ip or "")
+    await attempts.refuse_too_many(door.attempts.newcomers, call.network(GUESTS))
     async with door.db.system_transaction() as conn:
         place = await _open_organization(conn, organization)
-    password_hash = await door.passwords.hash(password)
+    password_hash = await door.passwords.hash(password, network=call.network(CONNECTIONS))
     about = {"email": email, "password_hash": password_hash, "name": name, "locale": locale}
     async with door.db.transaction(place.id) as conn:
         user = None
@@ -171,7 +174,7 @@ async def register(
 
 async def continue_as_guest(door: Door, call: Call, *, organization: str, locale: str = "en") -> SignedIn:
     """A session for somebody who has not said who they are."""
-    await attempts.refuse_too_many(door.attempts.newcomers, call.ip or "")
+    await attempts.refuse_too_many(door.attempts.newcomers, call.network(GUESTS))
     async with door.db.system_transaction() as conn:
         place = await _open_organization(conn, organization)
     async with door.db.transaction(place.id) as conn:
@@ -195,8 +198,9 @@ async def logout(door: Door, call: Call) -> None:
 async def request_password_reset(door: Door, call: Call, *, organization: str, email: str) -> None:
     """Ask for a link to a new password. The answer is the same whether there is such a person or not."""
     email = rules.normal_email(email)
-    door.attempts.resets_here.refuse_blocked(attempts.place_of(call.ip))
-    door.attempts.resets_here.count(attempts.place_of(call.ip))
+    network = call.network(CONNECTIONS)
+    door.attempts.resets_here.refuse_blocked(network)
+    door.attempts.resets_here.count(network)
     await attempts.refuse_too_many(door.attempts.resets, email)
     async with door.db.system_transaction() as conn:
         place = await _open_organization(conn, organization)
@@ -223,7 +227,7 @@ async def reset_password(door: Door, call: Call, *, token: str, password: str) -
     token_id = tokens.one_time_token_id(door.secret_key, token)
     if token_id is None:
         raise TokenInvalid
-    password_hash = await door.passwords.hash(password)
+    password_hash = await door.passwords.hash(password, network=call.network(CONNECTIONS))
     async with door.db.system_transaction() as conn:
         used = await store.use_one_time_token(conn, token_id, PASSWORD_RESET)
         if used is None:

@@ -19,6 +19,7 @@ from voelgoed.ids import OrganizationId, UserId, new_id
 from voelgoed.journal import search
 from voelgoed.journal.model import Page as AuditPage, SearchFilter
 from voelgoed.journal.recording import record
+from voelgoed.network import CONNECTIONS
 from voelgoed.paging import Page, after_id, page_by_id
 
 
@@ -303,7 +304,7 @@ async def change_password(door: Door, call: Call, *, current: str, new: str) -> 
     user = await _proven(door, call, person, current)
     if why := rules.refuse_password(new, email=user.email or ""):
         raise PasswordRefused(reason=why)
-    password_hash = await door.passwords.hash(new)
+    password_hash = await door.passwords.hash(new, network=call.network(CONNECTIONS))
     async with door.db.transaction(call.organization_id) as conn:
         await store.set_password_hash(conn, person, password_hash)
         await store.use_up_one_time_tokens(conn, person, PASSWORD_RESET)
