@@ -53,12 +53,46 @@ def test_passwords_are_not_printed() -> None:
     [
         ({}, "http://127.0.0.1:8600"),
         ({"host": "::1"}, "http://[::1]:8600"),
-        ({"public_url": "https://tickets.example/"}, "https://tickets.example"),
+        ({"public_url": "https://tickets.example/", "trusted_proxies": 1}, "https://tickets.example"),
     ],
 )
-def test_address_is_what_people_open(chosen: dict[str, str], address: str) -> None:
+def test_address_is_what_people_open(chosen: dict[str, object], address: str) -> None:
     """The public one where there is a proxy in front."""
     assert config.load(**chosen).address == address
+
+
+@pytest.mark.parametrize("chosen", ["", None])
+def test_https_without_a_number_of_proxies_is_refused(monkeypatch: pytest.MonkeyPatch, chosen: str | None) -> None:
+    """Something is in front; until it is known what, all visitors would share one address and its limits."""
+    monkeypatch.setenv("VOELGOED_PUBLIC_URL", "https://tickets.example")
+    if chosen is not None:
+        monkeypatch.setenv("VOELGOED_TRUSTED_PROXIES", chosen)
+    with pytest.raises(StartRefused, match="VOELGOED_TRUSTED_PROXIES is not set"):
+        config.load()
+
+
+@pytest.mark.parametrize("proxies", ["0", "1", "8"])
+def test_https_with_a_number_of_proxies_starts(monkeypatch: pytest.MonkeyPatch, proxies: str) -> None:
+    """None at all is an answer, too: a load balancer may hand on the clients' own addresses."""
+    monkeypatch.setenv("VOELGOED_PUBLIC_URL", "https://tickets.example")
+    monkeypatch.setenv("VOELGOED_TRUSTED_PROXIES", proxies)
+    assert config.load().trusted_proxies == int(proxies)
+
+
+@pytest.mark.parametrize("proxies", ["-1", "9", "some"])
+def test_a_number_of_proxies_is_one(monkeypatch: pytest.MonkeyPatch, proxies: str) -> None:
+    """Nobody stands behind nine."""
+    monkeypatch.setenv("VOELGOED_TRUSTED_PROXIES", proxies)
+    with pytest.raises(StartRefused, match="VOELGOED_TRUSTED_PROXIES"):
+        config.load()
+
+
+@pytest.mark.parametrize("url", [None, "http://tickets.example"])
+def test_plain_http_needs_no_proxies(monkeypatch: pytest.MonkeyPatch, url: str | None) -> None:
+    """As on a newcomer's machine."""
+    if url:
+        monkeypatch.setenv("VOELGOED_PUBLIC_URL", url)
+    assert config.load().trusted_proxies == 0
 
 
 def test_roots_data_is_where_an_ordinary_user_may_go(monkeypatch: pytest.MonkeyPatch) -> None:

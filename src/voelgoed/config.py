@@ -59,7 +59,11 @@ class Settings(BaseSettings):
     workers: int = Field(default=1, ge=1, le=64)
     public_url: str | None = None
     trusted_proxies: int = Field(default=0, ge=0, le=8)
-    """How many proxies stand in front; so many entries of X-Forwarded-For are believed."""
+    """How many proxies in front append to X-Forwarded-For: as many of its last entries are believed.
+
+    Must be chosen where `public_url` is https, for then something is in front. 0 is right if that hands on the clients'
+    own addresses, as a load balancer at the level of TCP may.
+    """
     cors_origins: tuple[str, ...] = ()
     """Other sites whose pages may call the API, as a JSON list; exact origins, never a wildcard."""
     secret_key_file: Path | None = None
@@ -166,6 +170,16 @@ class Settings(BaseSettings):
     def _owner_needs_app(self) -> "Settings":
         if self.owner_database_url and not self.database_url:
             raise ValueError("OWNER_DATABASE_URL is set but DATABASE_URL is not: set both, or neither")
+        return self
+
+    @model_validator(mode="after")
+    def _https_needs_proxies_counted(self) -> "Settings":
+        """Without the number every visitor has the proxy's address, and all of them share its limits."""
+        if self.is_https and "trusted_proxies" not in self.model_fields_set:
+            raise ValueError(
+                "VOELGOED_PUBLIC_URL is https, so a proxy is in front, but VOELGOED_TRUSTED_PROXIES is not set: "
+                "set it to the number of proxies that append to X-Forwarded-For, or to 0 if none does"
+            )
         return self
 
     @property

@@ -30,7 +30,7 @@ Tiers = tuple[dict[str, Measured], dict[str, object]]
 @pytest.fixture(scope="module")
 async def ground() -> AsyncIterator[Ground]:
     """One installation for all of them, with one web process, and a hall that is larger than what is sold here."""
-    async with grounds.opened(env={"VOELGOED_STREAMS_PER_IP": "0"}) as opened:
+    async with grounds.opened() as opened:
         await opened.make_hall(hall_of(SEATS))
         yield opened
         await opened.require_well()

@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.make.processes import environment, free_port, installation, voelgoed
@@ -142,3 +143,31 @@ def test_a_wrong_setting_is_said_without_a_traceback(data_dir: Path) -> None:
     assert done.returncode == 2
     assert "unknown setting: VOELGOED_PROT" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_proxies_that_are_not_counted_keep_it_from_starting(data_dir: Path) -> None:
+    """The doctor and the installation say the same."""
+    env = environment(data_dir, VOELGOED_PUBLIC_URL="https://tickets.example", VOELGOED_PORT=str(free_port()))
+    for command in (["doctor"], ["serve"]):
+        done = voelgoed(*command, env=env)
+        assert done.returncode == 2
+        assert "VOELGOED_TRUSTED_PROXIES is not set" in done.stderr
+    code, found = examine({**env, "VOELGOED_TRUSTED_PROXIES": "0"})
+    assert (code, found["proxies"]["level"]) == (0, "warn")
+    assert "although the public URL is https" in found["proxies"]["message"]
+    code, found = examine({**env, "VOELGOED_TRUSTED_PROXIES": "2"})
+    assert (code, found["proxies"]["level"], found["proxies"]["message"]) == (0, "ok", "2 trusted")
+
+
+def test_a_header_that_is_ignored_is_seen(lived_in: Path) -> None:
+    """What a proxy that nobody counted sends shows up in the running installation's numbers."""
+    with installation(lived_in, VOELGOED_METRICS_TOKEN="let me in") as running:
+        env = environment(lived_in, VOELGOED_PORT=running.address.rsplit(":", 1)[1])
+        env["VOELGOED_METRICS_TOKEN"] = "let me in"
+        _, before = examine(env)
+        ready = httpx2.get(f"{running.address}/readyz", headers={"x-forwarded-for": "203.0.113.7"}, timeout=10)
+        code, after = examine(env)
+    assert (ready.status_code, ready.json()["status"]) == (200, "ready")
+    assert (before["proxies"]["level"], after["proxies"]["level"], code) == ("ok", "warn", 0)
+    assert "1 requests came with X-Forwarded-For" in after["proxies"]["message"]
+    assert "VOELGOED_TRUSTED_PROXIES" in after["proxies"]["hint"]

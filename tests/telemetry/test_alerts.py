@@ -81,6 +81,7 @@ def test_what_must_be_watched_is() -> None:
         "RedisAway",
         "LanesShed",
         "ClockStepped",
+        "ForwardedIgnored",
     }
     ran_at = "voelgoedevents_reaper_run_timestamp"  # which is not there at all where no worker ever ran
     assert RULES["ReaperStopped"]["expr"] == f"time() - {ran_at} > 60 or absent({ran_at})"

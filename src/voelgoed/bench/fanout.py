@@ -32,7 +32,7 @@ KB: Final = 1024
 async def fanout(*, viewers: int, crowd: int, per_s: float, seconds: float, hall: str, as_json: bool) -> None:
     """So many look while so many hold a second; then a larger crowd, while holds go on."""
     with report.steps(5) as shown:
-        async with grounds.opened(env={"VOELGOED_STREAMS_PER_IP": "0"}) as ground:
+        async with grounds.opened() as ground:
             guests = await selling.prepare(ground, hall, shown)
             shown.done()
             shown.begin(f"{viewers} look")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -43,6 +43,8 @@ from voelgoed.seating.studio import Studio
 from voelgoed.ticketing import operator as prices
 
 READY_S: Final = 60.0
+UNLIMITED: Final = {"VOELGOED_GUESTS_PER_IP_PER_MINUTE": "0", "VOELGOED_STREAMS_PER_IP": "0"}
+"""A benchmark's clients all come from this machine, so they would share the limits of one network."""
 GUESTS_PER_COPY: Final = 20_000
 
 
@@ -252,8 +254,9 @@ def hall_of(seats: int) -> Spec:
 
 
 @contextlib.asynccontextmanager
-async def opened(*, workers: int = 1, env: Mapping[str, str] | None = None) -> AsyncIterator[Ground]:
-    """Start everything in a folder that is gone afterwards."""
+async def opened(*, workers: int = 1) -> AsyncIterator[Ground]:
+    """Start an installation without limits per network, in a folder that is removed afterwards."""
+    print(f"Limits per network are off: {' '.join(f'{name}=0' for name in UNLIMITED)}", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="voelgoed-bench-") as folder:
         home = Path(folder)
         home.chmod(0o755)  # noqa: ASYNC240 - nobody else is on this loop; the servers may run as a user of their own
@@ -261,7 +264,7 @@ async def opened(*, workers: int = 1, env: Mapping[str, str] | None = None) -> A
         log = (home / "serve.log").open("w")
         process = subprocess.Popen(  # noqa: ASYNC220, S603 - our own command
             [sys.executable, "-m", "voelgoed", "serve", "--port", "0", "--workers", str(workers)],
-            env=kept | {"VOELGOED_DATA_DIR": str(home), "VOELGOED_LOG_FORMAT": "json"} | dict(env or {}),
+            env=kept | {"VOELGOED_DATA_DIR": str(home), "VOELGOED_LOG_FORMAT": "json"} | UNLIMITED,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,

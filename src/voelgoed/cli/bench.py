@@ -9,7 +9,9 @@ from voelgoed.bench import fanout as watching, growth as growing, halls, selling
 from voelgoed.cli.arguments import AsJson, settings_for
 from voelgoed.wiring import run_to_end
 
-bench = typer.Typer(help="What things cost on this machine; servers of its own.", no_args_is_help=True)
+bench = typer.Typer(
+    help="Measure on this machine, with servers of its own. Limits per network are off.", no_args_is_help=True
+)
 
 Seconds = Annotated[float, typer.Option(min=1, max=600, help="How long each run lasts.")]
 Connections = Annotated[int, typer.Option(min=1, max=10_000, help="How many connections ask.")]

@@ -34,6 +34,7 @@ LOGINS = {
 CROWD = "voelgoed.demo"
 WEB_PROCESSES = 2
 REDIS_PROBE_S = 3.0
+UNLIMITED = {"guests_per_ip_per_minute": 0, "streams_per_ip": 0}
 PASSWORD = "feel-good-2027"  # noqa: S105 - printed on the screen: it opens nothing but the demonstration
 
 
@@ -124,12 +125,12 @@ class Hands:
 
 
 def _fit_to_show(settings: Settings) -> Settings:
-    """What an operator has not chosen, as it suits a demonstration.
+    """Choose what suits a demonstration where the operator has not.
 
-    Whoever tries it out comes from one address, with many tabs or a load generator; one web process may be killed while
-    another serves; and a Redis that was given up is looked for again before anybody gets bored.
+    The crowd and its spectators all come from one address, so limits per network would stop them. One web process may
+    be killed while another serves. A Redis that was given up is tried again soon enough to be watched.
     """
-    fit = {"guests_per_ip_per_minute": 0, "workers": WEB_PROCESSES, "redis_probe_s": REDIS_PROBE_S}
+    fit = {**UNLIMITED, "workers": WEB_PROCESSES, "redis_probe_s": REDIS_PROBE_S}
     chosen = settings.model_fields_set
     return settings.model_copy(update={name: value for name, value in fit.items() if name not in chosen})
 
@@ -181,8 +182,15 @@ def _show(running: tree.Running, crowd: int) -> None:
         f"{'password':<12} {PASSWORD}",
         f"\n\nCrowd      {f'{crowd} arrive every second, hold seats, let go, buy' if crowd else 'nobody yet'}",
         "\nPanel      the tab at the left edge of every page",
+        f"\nLimits     {_limits(running.settings)}",
         f"\nData       {running.settings.data_dir}",
         f"\nProcesses  {', '.join(f'{name} {pid}' for name, pid in running.pids.items())}",
         "\n\nStop it with Ctrl-C. The data stays.",
     )
     Console(highlight=False).print(Panel(lines, title="VoelgoedEvents is running", expand=False))
+
+
+def _limits(settings: Settings) -> str:
+    """Say which limits per network are switched off; one that the operator chose stays."""
+    off = [f"{ENV_PREFIX}{name.upper()}=0" for name in UNLIMITED if getattr(settings, name) == 0]
+    return f"{', '.join(off)}: all come from one address" if off else "as in an installation"

@@ -47,6 +47,7 @@ class Finding:
 async def examine(settings: Settings) -> list[Finding]:
     """Every finding, in the order in which a newcomer would meet the problems."""
     owner = holder_of(settings.data_dir)
+    numbers = _metrics(settings) if owner and owner.startswith("process") else ""
     return [
         *_python(),
         _user(),
@@ -54,9 +55,10 @@ async def examine(settings: Settings) -> list[Finding]:
         _open_files(),
         *_data_folder(settings, owner),
         _port(settings, owner),
+        _proxies(settings, numbers),
         *await _postgresql(settings, owner),
         await _redis(settings, owner),
-        *(_breaker(settings) if owner and owner.startswith("process") else ()),
+        *_breaker(settings, numbers),
     ]
 
 
@@ -234,17 +236,39 @@ async def _redis(settings: Settings, owner: str | None) -> Finding:
     )
 
 
-def _breaker(settings: Settings) -> Iterator[Finding]:
-    """What the running processes think of Redis: their breaker's state, the worst of all."""
+def _metrics(settings: Settings) -> str:
+    """Return the metrics page of the running installation; empty if it cannot be read from here."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    asked = urllib.request.Request(f"http://{host}:{settings.port}/metrics")
+    if settings.metrics_token:
+        asked.add_header("authorization", f"Bearer {settings.metrics_token.get_secret_value()}")
     try:
-        with urllib.request.urlopen(f"http://{host}:{settings.port}/metrics", timeout=METRICS_WAIT_S) as answer:
-            numbers = answer.read().decode()
+        with urllib.request.urlopen(asked, timeout=METRICS_WAIT_S) as answer:  # noqa: S310 - the same
+            return str(answer.read().decode())
     except OSError:
-        return  # served elsewhere, or only to a scraper with its token
+        return ""  # served elsewhere, or only to a scraper with its token
+
+
+def _breaker(settings: Settings, numbers: str) -> Iterator[Finding]:
+    """What the running processes think of Redis: their breaker's state, the worst of all."""
     if state := re.search(r'^voelgoedevents_breaker_state\{name="redis"\} (\d)', numbers, re.MULTILINE):
         if int(state[1]) == 0:
             yield Finding("ok", "Redis breaker", "closed: the processes use Redis")
         else:
             every = f"{settings.redis_probe_s:.0f} s"
             yield Finding("warn", "Redis breaker", f"open: the processes do without Redis and try it every {every}")
+
+
+def _proxies(settings: Settings, numbers: str) -> Finding:
+    """Return whether clients' addresses can be told apart, as far as settings and metrics say."""
+    hint = "set VOELGOED_TRUSTED_PROXIES to the number of proxies that append to X-Forwarded-For"
+    if settings.trusted_proxies:
+        return Finding("ok", "proxies", f"{settings.trusted_proxies} trusted")
+    ignored = re.search(r"^voelgoedevents_forwarded_ignored_total (\d+)", numbers, re.MULTILINE)
+    if ignored and int(ignored[1]):
+        message = f"{ignored[1]} requests came with X-Forwarded-For or Forwarded, and no proxy is trusted"
+        return Finding("warn", "proxies", f"{message}; behind a proxy all visitors share one address", hint)
+    if settings.is_https:
+        message = "none trusted, although the public URL is https; all visitors may share one address"
+        return Finding("warn", "proxies", message, f"unless clients' own addresses arrive here, {hint}")
+    return Finding("ok", "proxies", "none trusted; the peer's address counts")

@@ -355,6 +355,7 @@ def child_environment(settings: Settings, metrics_folder: Path, *, lifeline: int
         f"{ENV_PREFIX}HOST": settings.host,
         f"{ENV_PREFIX}PORT": str(settings.port),
         f"{ENV_PREFIX}GUESTS_PER_IP_PER_MINUTE": str(settings.guests_per_ip_per_minute),
+        f"{ENV_PREFIX}STREAMS_PER_IP": str(settings.streams_per_ip),
         f"{ENV_PREFIX}REDIS_PROBE_S": str(settings.redis_probe_s),
         metrics.FOLDER_ENV: str(metrics_folder),
         LIFELINE_ENV: str(lifeline),
