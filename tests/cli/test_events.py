@@ -136,8 +136,15 @@ async def test_the_commands_are_there(place: Organization, here: Settings, data_
 
 def test_times_with_a_zone_of_their_own_are_taken_as_they_are() -> None:
     assert read_moment("2031-05-01T20:00:00+02:00", "Pacific/Apia") == datetime(2031, 5, 1, 18, tzinfo=UTC)
-    with pytest.raises(StartRefused, match="is no time"):
-        read_moment("tomorrow", "Europe/Berlin")
+    for wrong, timezone in (
+        ("tomorrow", "Europe/Berlin"),
+        ("0001-01-01 00:00", "Asia/Tokyo"),
+        ("9999-12-31 23:59", "Pacific/Honolulu"),
+        ("0001-01-01T00:00:00+14:00", "UTC"),
+        ("9999-12-31T23:59:59-14:00", "UTC"),
+    ):
+        with pytest.raises(StartRefused, match="is no time"):
+            read_moment(wrong, timezone)
 
 
 async def test_the_demonstration_shows_every_state_and_is_made_once(db: Database, here: Settings) -> None:

@@ -252,6 +252,12 @@ def test_upcoming_is_what_is_not_over() -> None:
         (NOW, NOW + HOUR, NOW + HOUR - INSTANT, None, True),
         (datetime(1, 1, 1, tzinfo=UTC), datetime(1, 1, 2, tzinfo=UTC), None, None, False),
         (datetime(9999, 12, 31, tzinfo=UTC), datetime(9999, 12, 31, 23, tzinfo=UTC), None, None, False),
+        (NOW, NOW + HOUR, rules.EARLIEST, None, True),
+        (NOW, NOW + HOUR, rules.EARLIEST - INSTANT, None, False),
+        (NOW, NOW + HOUR, None, rules.EARLIEST, True),
+        (NOW, NOW + HOUR, None, rules.EARLIEST - INSTANT, False),
+        (rules.LATEST - HOUR, rules.LATEST, None, None, True),
+        (rules.LATEST - HOUR, rules.LATEST + INSTANT, None, None, False),
     ],
 )
 def test_times_that_do_not_fit_are_said(

@@ -23,15 +23,15 @@ SHOWN_MAX = 1_000
 
 
 def read_moment(told: str, timezone: str) -> datetime:
-    """A moment as a person writes it: `2027-03-12 19:30` by the clock of the venue, or with a zone of its own."""
+    """Read a time: `2027-03-12 19:30` by the clock of the venue, or with a zone of its own."""
     try:
         moment = datetime.fromisoformat(told)
-    except ValueError:
+        found = moment.astimezone(UTC) if moment.tzinfo else calendar.moment_of(moment, timezone)
+    except (ValueError, OverflowError):
         raise StartRefused(f"{told!r} is no time", hint="write 2027-03-12 19:30, or 2027-03-12T17:30:00Z") from None
-    found = moment if moment.tzinfo else calendar.moment_of(moment, timezone)
     if found is None:
         raise StartRefused(f"there is no {told} in {timezone}: the clocks are put forward over it")
-    return found.astimezone(UTC)
+    return found
 
 
 async def list_venues(settings: Settings, *, organization: str, as_json: bool) -> None:

@@ -212,7 +212,8 @@ def wrong_times(
     """What does not fit in the times at which an event takes place and is sold; None when everything does."""
     if start_at >= end_at:
         return "an event begins before it ends"
-    if end_at - start_at > LONGEST or start_at < EARLIEST or end_at > LATEST:
+    times = [one for one in (start_at, end_at, sale_start_at, sale_end_at) if one is not None]
+    if end_at - start_at > LONGEST or min(times) < EARLIEST or max(times) > LATEST:
         return OUT_OF_RANGE
     if sale_start_at and sale_end_at and sale_start_at >= sale_end_at:
         return "the sale begins before it ends"

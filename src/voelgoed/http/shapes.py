@@ -13,19 +13,20 @@ T = TypeVar("T")
 
 CURSOR_CHARS_MAX = 200
 RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})")
+EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UTC)
+MOMENT = f"RFC 3339 with a time zone, in the years {EARLIEST.year} to {LATEST.year - 1} (UTC)"
 SOME_TEXT = r"^[^\x00]*[^\s\x00][^\x00]*$"  # blanks are no reason
 SLUG = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 NO_NUL = r"^[^\x00]*$"  # PostgreSQL keeps no such character
 
 
 def in_utc(moment: datetime) -> datetime:
-    """The same moment; one without a zone would mean something else on every machine."""
+    """Return the same moment in UTC. One without a zone would mean something else on every machine."""
     if moment.tzinfo is None:
         raise ValueError("must have a time zone, such as Z")
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("must lie within the years 1 to 9999") from None
+    if not EARLIEST <= moment < LATEST:
+        raise ValueError(f"must be in the years {EARLIEST.year} to {LATEST.year - 1} (UTC)")
+    return moment.astimezone(UTC)
 
 
 def only_rfc_3339(value: object) -> object:
@@ -35,7 +36,9 @@ def only_rfc_3339(value: object) -> object:
     return value
 
 
-Moment = Annotated[datetime, BeforeValidator(only_rfc_3339), AfterValidator(in_utc)]
+Moment = Annotated[datetime, BeforeValidator(only_rfc_3339), AfterValidator(in_utc), Field(description=MOMENT)]
+"""A time in a request. A plain `datetime` would let in what overflows in UTC or when a year is added to it, and the
+first and last moments of the calendar, which the driver stores as infinity."""
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
 Slug = Annotated[str, Field(min_length=1, max_length=63, pattern=SLUG)]
 Email = Annotated[str, Field(min_length=3, max_length=254, pattern=r"^[^@\s\x00]+@[^@\s\x00]+$")]

@@ -2416,11 +2416,13 @@ export interface components {
             /**
              * Start At
              * Format: date-time
+             * @description RFC 3339 with a time zone, in the years 1900 to 2999 (UTC)
              */
             start_at?: string;
             /**
              * End At
              * Format: date-time
+             * @description RFC 3339 with a time zone, in the years 1900 to 2999 (UTC)
              */
             end_at?: string;
             /** Sale Start At */
@@ -3216,11 +3218,13 @@ export interface components {
             /**
              * Start At
              * Format: date-time
+             * @description RFC 3339 with a time zone, in the years 1900 to 2999 (UTC)
              */
             start_at: string;
             /**
              * End At
              * Format: date-time
+             * @description RFC 3339 with a time zone, in the years 1900 to 2999 (UTC)
              */
             end_at: string;
             /**
@@ -3827,6 +3831,7 @@ export interface components {
             /**
              * Start At
              * Format: date-time
+             * @description RFC 3339 with a time zone, in the years 1900 to 2999 (UTC)
              */
             start_at: string;
             /** End At */

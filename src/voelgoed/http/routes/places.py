@@ -20,7 +20,7 @@ from voelgoed.http.edge import Stream, Whole
 from voelgoed.http.exchange import Exchange
 from voelgoed.http.guard import guarded
 from voelgoed.http.problems import RequestInvalid
-from voelgoed.http.shapes import Data, View
+from voelgoed.http.shapes import Data, Moment, View
 from voelgoed.ids import read_id
 from voelgoed.realtime.feed import TooManyStreams
 from voelgoed.realtime.maps import At, seen_of, snapshot_of
@@ -169,11 +169,9 @@ async def get_occupancy(context: Context) -> Whole:
 @router.get("/admin/events/{event_id}/occupancy/minutes")
 @guarded(Action.SEE_EVENTS, EventNotFound)
 async def list_occupancy_minutes(
-    event_id: UUID, caller: Caller, since: Annotated[datetime | None, Query()] = None
+    event_id: UUID, caller: Caller, since: Annotated[Moment | None, Query()] = None
 ) -> Data[list[MinuteView]]:
     """How full an event was, minute by minute where something changed: the last day, or since a moment."""
-    if since is not None and since.tzinfo is None:
-        raise RequestInvalid(path="since")
     found = await viewing.list_minutes(caller.services.db, caller.call, event_id, since=since)
     return Data(data=[_minute(one) for one in found])
 
