@@ -1,0 +1,169 @@
+"""What the history says about each hold: when it certainly existed, and when it may have existed. Pure.
+
+A client cannot know the moment at which a call took effect, only that it lies between the call's beginning and its end.
+So every hold has two spans: the certain one, which checks for double and lost holds use, and the possible one, which
+can excuse a refusal.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tests.blackbox.history import RESERVES, Call, FaultKind, History, Op, Outcome, SeenHold
+
+EXTENSION_S = 300.0
+LATE_EFFECT_S = 60.0
+"""A call without an answer may take effect this long after it began: its web process may have been frozen."""
+ROUNDING_S = 1.0
+"""Answers give whole seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A span of time, its end not included."""
+
+    start: float
+    end: float
+
+    def overlaps(self, other: "Span") -> bool:
+        return max(self.start, other.start) < min(self.end, other.end)
+
+    def covers(self, start: float, end: float) -> bool:
+        return self.start <= start and end < self.end
+
+
+@dataclass(slots=True, kw_only=True)
+class Tenure:
+    """One hold, from the first sign of it to the last."""
+
+    hold_id: str
+    owner: str
+    place: str
+    quantity: int
+    seen: list[tuple[Call, SeenHold]] = field(default_factory=list)
+    certain: Span = Span(0, 0)
+    possible: Span = Span(0, 0)
+    first_end: float = math.inf
+    """The latest time at which it can expire without an extension."""
+    ended_by: list[Call] = field(default_factory=list)
+    """Calls that release it or block its seat, unless they were refused."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Ledger:
+    """All tenures of a history, and what else may occupy a place."""
+
+    tenures: dict[str, Tenure]
+    by_place: dict[str, list[Tenure]]
+    guesses: dict[str, list[tuple[str, int, Span]]]
+    """By place: owner, quantity and possible span of requests whose outcome stayed unknown."""
+
+    def possible_at(self, place: str, start: float, end: float, *, except_owner: str = "") -> int:
+        """Return the largest quantity that others may have held between `start` and `end`."""
+        window = Span(start, end)
+        tenures = ((one.owner, one.quantity, one.possible) for one in self.by_place.get(place, ()))
+        return sum(
+            quantity
+            for owner, quantity, span in (*tenures, *self.guesses.get(place, ()))
+            if owner != except_owner and span.overlaps(window)
+        )
+
+
+def read_tenures(history: History) -> Ledger:
+    """Work out all tenures of a history."""
+    tenures: dict[str, Tenure] = {}
+    for call in history.calls:
+        for seen in call.holds:
+            one = tenures.setdefault(
+                seen.hold_id,
+                Tenure(hold_id=seen.hold_id, owner=call.buyer, place=seen.place, quantity=seen.quantity),
+            )
+            one.seen.append((call, seen))
+    enders, attempts = _enders(history), _attempts(history)
+    extenders = _by(lambda call: [call.hold_id], history.of(Op.EXTEND))
+    by_place: dict[str, list[Tenure]] = defaultdict(list)
+    for one in tenures.values():
+        candidates = [*enders.get(one.hold_id, ()), *enders.get(one.place, ())]
+        _bound(one, attempts.get((one.owner, one.place), ()), candidates, extenders.get(one.hold_id, ()), history)
+        by_place[one.place].append(one)
+    for found in by_place.values():
+        found.sort(key=lambda one: one.certain.start)
+    return Ledger(tenures=tenures, by_place=by_place, guesses=_guesses(history))
+
+
+def _bound(
+    one: Tenure, attempts: Iterable[Call], enders: Iterable[Call], extenders: Iterable[Call], history: History
+) -> None:
+    """Work out the two spans of a tenure."""
+    held = [(call, seen) for call, seen in one.seen if seen.is_held]
+    shown = held or one.seen
+    known_from = min(call.ended for call, _ in shown)
+    made_by = [
+        call
+        for call in attempts
+        if call.began <= known_from
+        and (call.outcome is Outcome.UNKNOWN or any(seen.hold_id == one.hold_id for seen in call.holds))
+    ]
+    possible_from = min((call.began for call in made_by), default=min(call.began for call, _ in shown))
+    one.ended_by = [call for call in enders if call.may_have_happened and call.ended > possible_from]
+    certain_end, possible_end, one.first_end = _natural_end(held, extenders)
+    if history.has_fault(possible_from, possible_end, [FaultKind.CLOCK_STEP], settle_s=1.0):
+        possible_end = one.first_end = math.inf  # nothing expires while PostgreSQL's clock is doubted
+    gone = [call.ended for call in one.ended_by if call.outcome is Outcome.OK and call.began >= known_from]
+    one.certain = Span(known_from, min([certain_end, *(call.began for call in one.ended_by)]))
+    one.possible = Span(possible_from, min([possible_end, *gone]))
+
+
+def _natural_end(held: Iterable[tuple[Call, SeenHold]], extenders: Iterable[Call]) -> tuple[float, float, float]:
+    """Return when a hold can expire, from the seconds that answers gave it: earliest, latest, latest unextended.
+
+    An extension has another `held_until`. Of the answers with one `held_until` the first counts: later ones may have
+    been computed with another clock.
+    """
+    first: dict[float, tuple[Call, SeenHold]] = {}
+    for call, seen in held:
+        first.setdefault(seen.held_until, (call, seen))
+    if not first:
+        return -math.inf, math.inf, math.inf
+    earliest = max(call.began + seen.left_s for call, seen in first.values())
+    ends = {until: call.ended + seen.left_s + ROUNDING_S for until, (call, seen) in first.items()}
+    latest, unextended = max(ends.values()), ends[min(ends)]
+    if len(first) == 1 and any(call.may_have_happened for call in extenders):
+        latest += EXTENSION_S
+    return earliest, latest, unextended
+
+
+def _enders(history: History) -> dict[str, list[Call]]:
+    """Return the calls that can end a hold before its time: by hold id (releases) and by seat id (blocks)."""
+    releases = _by(lambda call: [call.hold_id], history.of(Op.RELEASE))
+    return releases | _by(lambda call: call.places, history.of(Op.BLOCK))
+
+
+def _attempts(history: History) -> dict[tuple[str, str], list[Call]]:
+    """Return requests for holds by buyer and place."""
+    found: dict[tuple[str, str], list[Call]] = defaultdict(list)
+    for call in history.of(*RESERVES):
+        for place in call.places:
+            found[call.buyer, place].append(call)
+    return found
+
+
+def _guesses(history: History) -> dict[str, list[tuple[str, int, Span]]]:
+    found: dict[str, list[tuple[str, int, Span]]] = defaultdict(list)
+    for call in history.of(*RESERVES):
+        if call.outcome is Outcome.UNKNOWN:
+            end = call.began + LATE_EFFECT_S + history.ttl_s
+            if history.has_fault(call.began, end, [FaultKind.CLOCK_STEP]):
+                end = math.inf
+            for place in call.places:
+                found[place].append((call.buyer, call.quantity, Span(call.began, end)))
+    return found
+
+
+def _by(keys_of: Callable[[Call], Iterable[str]], calls: Iterable[Call]) -> dict[str, list[Call]]:
+    found: dict[str, list[Call]] = defaultdict(list)
+    for call in calls:
+        for key in keys_of(call):
+            found[key].append(call)
+    return found
