@@ -1,4 +1,4 @@
-"""Checks of single answers and of answers that belong together: keys, extensions, readiness, undocumented errors. Pure."""
+"""Checks of single answers, and of answers that belong together: keys, extensions, readiness, errors. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterator

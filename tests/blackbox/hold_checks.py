@@ -37,6 +37,7 @@ def _overlapping(tenures: list[Tenure]) -> Iterator[tuple[Tenure, Tenure]]:
 def find_lost_holds(history: History, ledger: Ledger) -> Iterator[Violation]:
     """Baskets that lack a hold that certainly existed, and holds that the API says it does not know."""
     by_owner: dict[str, list[Tenure]] = {}
+    reported: set[str] = set()
     for one in ledger.tenures.values():
         by_owner.setdefault(one.owner, []).append(one)
     for call in history.of(Op.LIST_OWN):
@@ -44,7 +45,8 @@ def find_lost_holds(history: History, ledger: Ledger) -> Iterator[Violation]:
             continue  # while PostgreSQL's clock is wrong, a basket shows what that clock says
         shown = {seen.hold_id for seen in call.holds}
         for one in by_owner.get(call.buyer, ()):
-            if one.hold_id not in shown and one.certain.covers(call.began, call.ended):
+            if one.hold_id not in shown | reported and one.certain.covers(call.began, call.ended):
+                reported.add(one.hold_id)
                 text = f"{_describe(one)} is missing from a basket read at {call.began:.2f}"
                 yield Violation(rule=Rule.LOST_HOLD, at=call.began, text=text)
     for call in history.of(Op.RELEASE, Op.EXTEND):
@@ -114,7 +116,9 @@ def blocked_spans(history: History) -> dict[str, dict[str, list[Span]]]:
         if call.op is not Op.BLOCK:
             continue
         for seat_id in call.places:
-            later = [one for one in changes if one.op is Op.UNBLOCK and seat_id in one.places and one.began > call.began]
+            later = [
+                one for one in changes if one.op is Op.UNBLOCK and seat_id in one.places and one.began > call.began
+            ]
             until = min((one.began for one in later), default=float("inf"))
             gone = min((one.ended for one in later if one.outcome is Outcome.OK), default=float("inf"))
             if call.outcome is Outcome.OK and seat_id not in dict(call.refused):

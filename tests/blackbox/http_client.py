@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-TIMEOUT_S = 5.0
+TIMEOUT_S = 4.0
 HEAD_BYTES_MAX = 2**16
 SILENCE_S = 20.0
 """A stream shows a sign of life every 15 seconds."""

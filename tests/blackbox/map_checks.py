@@ -4,8 +4,8 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from tests.blackbox.hold_checks import blocked_spans
 from tests.blackbox.history import MAP_UNAFFECTED, RESERVES, FaultKind, History, HoldRow, Op, Outcome, Witness
+from tests.blackbox.hold_checks import blocked_spans
 from tests.blackbox.tenures import Ledger, Span, Tenure
 from tests.blackbox.violations import Rule, Violation
 
@@ -25,9 +25,11 @@ def find_stale_maps(history: History, ledger: Ledger) -> Iterator[Violation]:
         if not call.statuses or history.has_fault(since, call.ended, DISTURBING, settle_s=SETTLE_S):
             continue
         for digit, seat in zip(call.statuses, seats, strict=True):
-            if error := seat.error_of(digit, since, call.ended):
+            error = seat.error_of(digit, since, call.ended)
+            if error and error != seat.reported:
                 text = f"seat {seat.seat_id} at {call.began:.2f}: {error}"
                 yield Violation(rule=Rule.STALE_MAP, at=call.began, text=text)
+            seat.reported = error
 
 
 class SeatPast:
@@ -35,6 +37,7 @@ class SeatPast:
 
     def __init__(self, seat_id: str, ledger: Ledger, blocks: list[Span]) -> None:
         self.seat_id = seat_id
+        self.reported = ""
         tenures = ledger.by_place.get(seat_id, [])
         self._blocks = blocks
         self._possible = [one.possible for one in tenures] + [span for _, _, span in ledger.guesses.get(seat_id, ())]

@@ -9,7 +9,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
 import asyncpg
@@ -20,6 +20,7 @@ from tests.blackbox.server import Product
 
 RECOVERY_WAIT_S = 60.0
 READY_IN_A_ROW = 6
+BUSY_BACKENDS = 4
 ROLES = {
     FaultKind.KILL_WEB: "web",
     FaultKind.KILL_WORKER: "worker",
@@ -67,8 +68,8 @@ class Lengths:
         return self.no_writes if kind in (FaultKind.DISK_FULL, FaultKind.READ_ONLY) else self.freeze
 
 
-SHORT = Lengths(freeze_web=(4.0, 5.0), freeze=(1.5, 2.5), clock=(2.5, 3.5), no_writes=(4.0, 4.5), pause=(0.3, 0.8))
-LONG = Lengths(freeze_web=(4.0, 25.0), freeze=(2.0, 12.0), clock=(3.0, 20.0), no_writes=(5.0, 12.0), pause=(1.0, 4.0))
+SHORT = Lengths(freeze_web=(4.5, 5.5), freeze=(1.5, 2.5), clock=(2.5, 3.5), no_writes=(4.0, 4.5), pause=(0.3, 0.8))
+LONG = Lengths(freeze_web=(4.5, 25.0), freeze=(2.0, 12.0), clock=(3.0, 20.0), no_writes=(5.0, 12.0), pause=(1.0, 4.0))
 
 
 def plan_round(chance: random.Random, *, pairs: int) -> list[Step]:
@@ -142,7 +143,8 @@ class Nemesis:
         async with asyncio.timeout(RECOVERY_WAIT_S):
             while not (pids := self.product.pids(role)):
                 await asyncio.sleep(0.05)
-        return pids
+        # Most of PostgreSQL's backends are idle; those that have worked most are most likely to hold locks.
+        return sorted(pids, key=self.product.cpu_ticks)[-BUSY_BACKENDS:] if role == "backend" else pids
 
     @contextlib.asynccontextmanager
     async def _clock_stepped(self, fault: Fault) -> AsyncIterator[None]:

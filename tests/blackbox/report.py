@@ -15,7 +15,7 @@ SHOWN_PER_RULE = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """How clients felt a fault: failed calls, and the time from the first failed call to the next answered write."""
+    """How clients felt a fault: failed calls, and the time from the first failed write to the next acknowledged one."""
 
     kind: str
     failed_count: int
@@ -26,17 +26,20 @@ class Window:
 
 def windows(history: History) -> Iterator[Window]:
     """Measure each fault. Faults that overlap are measured together, named after both."""
-    for faults in _together(history.faults):
+    groups = _together(history.faults)
+    for number, faults in enumerate(groups):
         began = min(fault.began for fault in faults)
         ended = max(fault.recovered for fault in faults) + AFTERMATH_S
-        calls = [call for call in history.of(*WRITES) if began <= call.ended and call.began <= ended]
+        if number + 1 < len(groups):
+            ended = min(ended, groups[number + 1][0].began)
+        calls = [call for call in history.of(*WRITES) if began <= call.ended and call.began < ended]
         failed = sorted((call for call in calls if call.has_failed), key=lambda call: call.began)
         kind = " + ".join(fault.kind for fault in faults)
         if not failed:
             yield Window(kind=kind, failed_count=0, unavailable_s=0.0, disturbed_s=0.0)
             continue
         first = failed[0].began
-        served = [call.ended for call in calls if not call.has_failed and call.began > first]
+        served = [call.ended for call in calls if call.outcome is Outcome.OK and call.began > first]
         yield Window(
             kind=kind,
             failed_count=len(failed),
@@ -96,7 +99,7 @@ def _window_lines(history: History) -> Iterator[str]:
     by_kind: dict[str, list[Window]] = defaultdict(list)
     for window in windows(history):
         by_kind[window.kind].append(window)
-    yield f"  {'unavailability by fault':<32} times  failed calls  until next answer (median, max)  first to last failure"
+    yield f"  {'unavailability by fault':<32} times  failed calls  until next success (median, max)  first to last failure"
     for kind, found in sorted(by_kind.items()):
         gaps = [one.unavailable_s for one in found]
         failed = sum(one.failed_count for one in found)
@@ -115,5 +118,3 @@ def _violation_lines(violations: Sequence[Violation], start: float) -> Iterator[
             yield f"    {one.at - start:8.2f} s  {one.text}"
     if not violations:
         yield "  no violations"
-
-

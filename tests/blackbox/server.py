@@ -71,6 +71,14 @@ class Product:
             return [pid for pid, parent in parents.items() if parent in servers and BACKEND_TITLE in titles[pid]]
         return [pid for pid in ours if _role_of(titles[pid]) == role]
 
+    def cpu_ticks(self, pid: int) -> int:
+        """Return how much a process has worked so far; 0 if it has gone."""
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            return 0
+        return int(fields[11]) + int(fields[12])
+
     def is_complete(self) -> bool:
         """Return whether every process of the tree is there."""
         wanted = {"web": WEB_PROCESSES, "worker": 1, "valkey": 1, "postgres": 1}
@@ -148,7 +156,13 @@ def _layout() -> dict[str, Any]:
         for row in range(ROWS)
     ]
     pit = {"code": "PIT", "name": "Pit", "zone_type": "ga_standing", "capacity": PLACES}
-    stalls = {"code": "STALLS", "name": "Stalls", "zone_type": "reserved_seating", "focal_point": [570, 0], "rows": rows}
+    stalls = {
+        "code": "STALLS",
+        "name": "Stalls",
+        "zone_type": "reserved_seating",
+        "focal_point": [570, 0],
+        "rows": rows,
+    }
     outline = {"outline": [[0, 100], [1140, 100], [1140, 240], [0, 240]]}
     return {"format": "voelgoed-layout/1", "name": "Small", "zones": [stalls, pit | outline]}
 
