@@ -49,7 +49,7 @@ def find_keys_with_two_answers(history: History, ledger: Ledger) -> Iterator[Vio
 
 
 def _answer_of(call: Call) -> tuple[int, str, tuple[str, ...]]:
-    return call.status // 100, call.error, tuple(sorted(one.hold_id for one in call.holds))
+    return call.status, call.error, tuple(sorted(one.hold_id for one in call.holds))
 
 
 def find_wrong_extensions(history: History, ledger: Ledger) -> Iterator[Violation]:

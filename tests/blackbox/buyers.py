@@ -19,6 +19,7 @@ BASKET_MAX = 5
 REPEATS_MAX = 80
 REPEAT_PAUSE_S = 0.5
 REPEAT_CHANCE = 0.1
+KEY_CHANCE = 0.5
 NEW_CONNECTION_CHANCE = 0.03
 POPULAR_SEATS = 24
 POPULAR_CHANCE = 0.3
@@ -110,6 +111,8 @@ class Buyer:
         return list(seat_ids[first : first + count])
 
     async def _take_seat(self) -> Call:
+        if self.chance.random() < KEY_CHANCE:
+            return await self._settle(await self.caller.reserve_seat(self._pick(1)[0], self._key()))
         call = await self.caller.reserve_seat(self._pick(1)[0])
         if call.outcome is Outcome.UNKNOWN:
             call = await self.caller.list_own()  # without a key the only way to find out

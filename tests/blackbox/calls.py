@@ -36,9 +36,9 @@ class Caller:
         names = {"organization": self.event.organization, "email": self.event.owner_email}
         return await self._sign_in("/api/auth/login", names | {"password": self.event.owner_password})
 
-    async def reserve_seat(self, seat_id: str) -> Call:
+    async def reserve_seat(self, seat_id: str, key: str = "") -> Call:
         path = f"/api/events/{self.event.event_id}/seats/{seat_id}/reserve"
-        return await self._hold(self._begin(Op.RESERVE_SEAT, places=(seat_id,)), path)
+        return await self._hold(self._begin(Op.RESERVE_SEAT, places=(seat_id,), key=key), path)
 
     async def reserve_seats(self, seat_ids: Iterable[str], key: str) -> Call:
         call = self._begin(Op.RESERVE_SEATS, places=tuple(seat_ids), key=key)
@@ -51,6 +51,8 @@ class Caller:
 
     async def repeat(self, earlier: Call) -> Call:
         """Send a request with an idempotency key once more, unchanged."""
+        if earlier.op is Op.RESERVE_SEAT:
+            return await self.reserve_seat(earlier.places[0], earlier.key)
         if earlier.op is Op.RESERVE_SEATS:
             return await self.reserve_seats(earlier.places, earlier.key)
         return await self.reserve_places(earlier.quantity, earlier.key)

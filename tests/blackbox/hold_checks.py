@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator
 
-from tests.blackbox.history import Call, FaultKind, History, Op, Outcome
+from tests.blackbox.history import RESERVES, Call, FaultKind, History, Op, Outcome
 from tests.blackbox.tenures import Ledger, Span, Tenure
 from tests.blackbox.violations import Rule, Violation
 
@@ -45,7 +45,11 @@ def find_lost_holds(history: History, ledger: Ledger) -> Iterator[Violation]:
             continue  # while PostgreSQL's clock is wrong, a basket shows what that clock says
         shown = {seen.hold_id for seen in call.holds}
         for one in by_owner.get(call.buyer, ()):
-            if one.hold_id not in shown | reported and one.certain.covers(call.began, call.ended):
+            if (
+                one.hold_id not in shown | reported
+                and not one.has_odd_end
+                and one.certain.covers(call.began, call.ended)
+            ):
                 reported.add(one.hold_id)
                 text = f"{_describe(one)} is missing from a basket read at {call.began:.2f}"
                 yield Violation(rule=Rule.LOST_HOLD, at=call.began, text=text)
@@ -72,10 +76,12 @@ def find_ended_holds_shown(history: History, ledger: Ledger) -> Iterator[Violati
 
 def find_phantom_refusals(history: History, ledger: Ledger) -> Iterator[Violation]:
     """Seats and zones that were refused as taken although they cannot have been."""
-    blocks = blocked_spans(history)
-    for call in history.calls:
+    blocks, first_sent = blocked_spans(history), dict[tuple[str, str], float]()
+    for call in history.of(*RESERVES):
+        # A key remembers its refusal, so what counts is when the key was first used.
+        first = first_sent.setdefault((call.buyer, call.key), call.began) if call.key else call.began
         for place, error in call.refused:
-            since = call.began - MEMORY_S - SLACK_S
+            since = first - MEMORY_S - SLACK_S
             others = ledger.possible_at(place, since, call.ended, except_owner=call.buyer)
             if error == "seat_held_by_another_user" and not others:
                 text = f"seat {place} was refused at {call.began:.2f}, and nobody else can have held it"
@@ -87,11 +93,11 @@ def find_phantom_refusals(history: History, ledger: Ledger) -> Iterator[Violatio
                 text = f"seat {place} was not available at {call.began:.2f}, and it was not blocked"
                 yield Violation(rule=Rule.PHANTOM_REFUSAL, at=call.began, text=text)
             if error == "block_at_capacity":
-                yield from _refused_too_early(call, place, history.capacities[place], ledger)
+                yield from _refused_too_early(call, since, history.capacities[place], ledger)
 
 
-def _refused_too_early(call: Call, zone_id: str, capacity: int, ledger: Ledger) -> Iterator[Violation]:
-    held = ledger.possible_at(zone_id, call.began - MEMORY_S - SLACK_S, call.ended)
+def _refused_too_early(call: Call, since: float, capacity: int, ledger: Ledger) -> Iterator[Violation]:
+    held = ledger.possible_at(call.places[0], since, call.ended)
     if held + call.quantity <= capacity:
         text = f"{call.quantity} places were refused at {call.began:.2f} with at most {held} of {capacity} held"
         yield Violation(rule=Rule.PHANTOM_REFUSAL, at=call.began, text=text)
@@ -111,14 +117,12 @@ def find_blocked_seats_held(history: History, ledger: Ledger) -> Iterator[Violat
 def blocked_spans(history: History) -> dict[str, dict[str, list[Span]]]:
     """Return when each seat was certainly blocked, and when it may have been."""
     spans: dict[str, dict[str, list[Span]]] = {"certain": {}, "possible": {}}
-    changes = [call for call in history.of(Op.BLOCK, Op.UNBLOCK) if call.may_have_happened]
-    for call in changes:
-        if call.op is not Op.BLOCK:
+    unblocks = [call for call in history.of(Op.UNBLOCK) if call.may_have_happened]
+    for call in history.of(Op.BLOCK):
+        if not call.may_have_happened:
             continue
         for seat_id in call.places:
-            later = [
-                one for one in changes if one.op is Op.UNBLOCK and seat_id in one.places and one.began > call.began
-            ]
+            later = [one for one in unblocks if seat_id in one.places and one.began > call.began]
             until = min((one.began for one in later), default=float("inf"))
             gone = min((one.ended for one in later if one.outcome is Outcome.OK), default=float("inf"))
             if call.outcome is Outcome.OK and seat_id not in dict(call.refused):

@@ -41,7 +41,7 @@ class SeatPast:
         tenures = ledger.by_place.get(seat_id, [])
         self._blocks = blocks
         self._possible = [one.possible for one in tenures] + [span for _, _, span in ledger.guesses.get(seat_id, ())]
-        self._certain = sorted((one.certain for one in tenures), key=lambda span: span.start)
+        self._certain = sorted((one.certain for one in tenures if not one.has_odd_end), key=lambda span: span.start)
         self._starts = [span.start for span in self._certain]
 
     def error_of(self, digit: str, since: float, until: float) -> str:

@@ -99,7 +99,8 @@ def _window_lines(history: History) -> Iterator[str]:
     by_kind: dict[str, list[Window]] = defaultdict(list)
     for window in windows(history):
         by_kind[window.kind].append(window)
-    yield f"  {'unavailability by fault':<32} times  failed calls  until next success (median, max)  first to last failure"
+    yield "  unavailability by fault          times  failed calls first failure to next success   first to last failure"
+    yield "                                                                 median          max"
     for kind, found in sorted(by_kind.items()):
         gaps = [one.unavailable_s for one in found]
         failed = sum(one.failed_count for one in found)

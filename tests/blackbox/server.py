@@ -25,6 +25,7 @@ ROWS, SEATS_PER_ROW = 6, 20
 PLACES = 60
 TTL_MINUTES = 1
 BACKEND_TITLE = "postgres: voelgoed_app "
+START, END = "2037-03-12 19:30", "2037-03-12 22:00"
 EMAIL = "owner@example.org"
 
 
@@ -123,8 +124,7 @@ async def create_event(product: Product) -> Event:
         ("policy", "set", "blackbox", f"default_hold_ttl_minutes={TTL_MINUTES}", "--reason", "short holds"),
         ("venue", "create", "blackbox", "main", "Main hall", "--timezone", "Africa/Johannesburg", "--capacity", "1000"),
         ("layout", "import", "blackbox", str(layout), "--venue", "main", "--activate"),
-        ("event", "create", "blackbox", "opening", "Opening", "--venue", "main")
-        + ("--start", "2037-03-12 19:30", "--end", "2037-03-12 22:00"),
+        ("event", "create", "blackbox", "opening", "Opening", "--venue", "main", "--start", START, "--end", END),
         ("seating", "set", "blackbox", "opening", "--layout", "Small"),
         ("event", "publish", "blackbox", "opening"),
     )
@@ -168,25 +168,28 @@ def _layout() -> dict[str, Any]:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Return this machine's environment without settings of its own. Load comes from one address, so no limit on it."""
+    """Return this machine's environment without settings of its own.
+
+    All guests come from one address, so it has no limit. A session is idle by PostgreSQL's clock, so a step of an hour
+    would sign everybody out after the usual 30 minutes.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("VOELGOED_")}
     return kept | {
         "VOELGOED_DATA_DIR": str(folder),
         "VOELGOED_GUESTS_PER_IP_PER_MINUTE": "0",
+        "VOELGOED_SESSION_IDLE_S": "86400",
         "VOELGOED_LOG_LEVEL": "warning",
     }
 
 
 async def _run(product: Product, *args: str) -> str:
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [PROGRAM, *args],
-        env=_environment(product.folder),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=COMMAND_WAIT_S,
-    )
+    def run() -> subprocess.CompletedProcess[str]:
+        env = _environment(product.folder)
+        return subprocess.run(
+            [PROGRAM, *args], env=env, capture_output=True, text=True, check=False, timeout=COMMAND_WAIT_S
+        )
+
+    done = await asyncio.to_thread(run)
     assert done.returncode == 0, (args, done.stdout, done.stderr)
     return done.stdout
 

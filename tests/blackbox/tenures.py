@@ -46,6 +46,8 @@ class Tenure:
     possible: Span = Span(0, 0)
     first_end: float = math.inf
     """The latest time at which it can expire without an extension."""
+    has_odd_end: bool = False
+    """Whether its end was computed while PostgreSQL's clock was wrong, so that it means another time now."""
     ended_by: list[Call] = field(default_factory=list)
     """Calls that release it or block its seat, unless they were refused."""
 
@@ -107,6 +109,7 @@ def _bound(
     ]
     possible_from = min((call.began for call in made_by), default=min(call.began for call, _ in shown))
     one.ended_by = [call for call in enders if call.may_have_happened and call.ended > possible_from]
+    one.has_odd_end = history.has_fault(possible_from, known_from, [FaultKind.CLOCK_STEP])
     certain_end, possible_end, one.first_end = _natural_end(held, extenders)
     if history.has_fault(possible_from, possible_end, [FaultKind.CLOCK_STEP], settle_s=1.0):
         possible_end = one.first_end = math.inf  # nothing expires while PostgreSQL's clock is doubted

@@ -22,7 +22,8 @@ async def read_witness(product: Product, event: Event) -> Witness:
                 event.event_id,
             )
             seats = await conn.fetch(
-                "select seat_id::text, status::text, hold_id::text from event_seats where event_id = $1 order by ordinal",
+                "select seat_id::text, status::text, hold_id::text from event_seats"
+                " where event_id = $1 order by ordinal",
                 event.event_id,
             )
             zones = await conn.fetch("select zone_id::text, held from event_zones where event_id = $1", event.event_id)
