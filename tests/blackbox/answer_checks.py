@@ -74,7 +74,7 @@ def _extension_errors(one: Tenure, asked: list[Call]) -> Iterator[tuple[float, s
             yield call.ended, "was extended although its owner did not ask for it"
         elif later_s <= PRECISION_S and any(each.ended < call.began or each is call for each in granted):
             yield call.ended, "does not have the extension that was acknowledged"
-    if granted and granted[0].began > one.first_end + SLACK_S:
+    if granted and asked[0].began > one.first_end + SLACK_S:
         yield granted[0].ended, f"was extended at {granted[0].began:.2f}, after its end at {one.first_end:.2f}"
 
 

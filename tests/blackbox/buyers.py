@@ -72,6 +72,7 @@ class Buyer:
                 self.held_count = 0
 
     async def _come_in(self) -> bool:
+        self.caller.client.close()
         self.caller = self.sale.caller()
         self.basket, self.keyed = [], []
         if (await self.caller.sign_in_as_guest()).status != 201:

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from tests.blackbox.history import MAP_UNAFFECTED, RESERVES, FaultKind, History, HoldRow, Op, Outcome, Witness
+from tests.blackbox.history import MAP_UNAFFECTED, RESERVES, FaultKind, History, Op, Outcome, Witness
 from tests.blackbox.hold_checks import blocked_spans
 from tests.blackbox.tenures import Ledger, Span, Tenure
 from tests.blackbox.violations import Rule, Violation
@@ -138,20 +138,19 @@ def find_effects_of_refused_requests(history: History, ledger: Ledger) -> Iterat
 
 
 def find_unexplained_holds(history: History, ledger: Ledger) -> Iterator[Violation]:
-    """Holds in the database that no answer showed and no request without an answer can have created."""
+    """Holds in the database that no request was granted and no request without an answer can have created."""
     witness = history.witness
     if witness is None:
         return
-    unseen: dict[tuple[str, str], list[HoldRow]] = defaultdict(list)
-    for row in witness.holds.values():
-        if row.hold_id not in ledger.tenures:
-            unseen[row.owner, row.place].append(row)
-    for (owner, place), rows in unseen.items():
-        unanswered = {
-            call.key or id(call)
-            for call in history.of(*RESERVES)
-            if call.buyer == owner and place in call.places and call.outcome is Outcome.UNKNOWN
-        }
-        if len(rows) > len(unanswered):
-            text = f"{owner} has {len(rows)} holds on {place} that no answer showed, with {len(unanswered)} unanswered"
+    granted: set[str] = set()
+    unanswered: dict[tuple[str, str], set[str | int]] = defaultdict(set)
+    for call in history.of(*RESERVES):
+        granted.update(seen.hold_id for seen in call.holds)
+        for place in call.places if call.outcome is Outcome.UNKNOWN else ():
+            unanswered[call.buyer, place].add(call.key or id(call))
+    rest = Counter((row.owner, row.place) for row in witness.holds.values() if row.hold_id not in granted)
+    for (owner, place), count in rest.items():
+        asked = len(unanswered[owner, place])
+        if count > asked:
+            text = f"{owner} has {count} holds on {place} that no request was granted, with {asked} without an answer"
             yield Violation(rule=Rule.UNEXPLAINED_HOLD, at=witness.began, text=text)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,9 +42,14 @@ async def run(folder: Path, plan: Plan, *, say: Callable[[str], None] = print) -
         return await sell_under_faults(product, event, plan, say=say)
 
 
+def new_history(event: Event) -> History:
+    """Return an empty history of sales of this event."""
+    return History(seat_ids=event.seat_ids, capacities={event.zone_id: PLACES}, ttl_s=60.0 * TTL_MINUTES)
+
+
 async def sell_under_faults(product: Product, event: Event, plan: Plan, *, say: Callable[[str], None]) -> History:
     """Sell until the plan's time is over, with its faults, then compare what all sides say."""
-    history = History(seat_ids=event.seat_ids, capacities={event.zone_id: PLACES}, ttl_s=60.0 * TTL_MINUTES)
+    history = new_history(event)
     sale = Sale(product, event, history, plan.seed, plan.pause_s)
     nemesis = Nemesis(product, history, sale.chance("nemesis"), plan.lengths, lambda fault: say(_line(fault)))
     async with watching(sale) as viewers:
@@ -73,7 +78,7 @@ async def _break_things(nemesis: Nemesis, plan: Plan) -> None:
     await nemesis.inject((FaultKind.FREEZE_WORKER,), for_s=LAST_FREEZE_S)
 
 
-async def compare(sale: Sale, viewers: list[Viewer]) -> None:
+async def compare(sale: Sale, viewers: Sequence[Viewer], *, wait_s: float = CONVERGE_WAIT_S) -> None:
     """Read every basket that may hold something, then wait until database, maps and live maps agree."""
     now, owners = time.monotonic(), set[str]()
     for one in read_tenures(sale.history).tenures.values():
@@ -84,13 +89,13 @@ async def compare(sale: Sale, viewers: list[Viewer]) -> None:
             reader = guest.again()
             await reader.list_own()
             reader.client.close()
-    give_up_at = time.monotonic() + CONVERGE_WAIT_S
+    give_up_at = time.monotonic() + wait_s
     while not await _agree(sale, viewers) and time.monotonic() < give_up_at:
         await asyncio.sleep(CONVERGE_PAUSE_S)
     sale.history.stream_errors += [error for viewer in viewers for error in viewer.errors]
 
 
-async def _agree(sale: Sale, viewers: list[Viewer]) -> bool:
+async def _agree(sale: Sale, viewers: Sequence[Viewer]) -> bool:
     """Take one more look at everything; return whether all sides show the same seats."""
     history = sale.history
     maps = []

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -50,6 +50,7 @@ class Product:
     process: subprocess.Popen[str]
     host: str
     port: int
+    _clients: list[Client] = field(default_factory=list)
 
     @property
     def database_url(self) -> str:
@@ -61,7 +62,13 @@ class Product:
         return self.process.poll() is None
 
     def client(self, token: str = "") -> Client:
-        return Client(self.host, self.port, token)
+        client = Client(self.host, self.port, token)
+        self._clients.append(client)
+        return client
+
+    def close_clients(self) -> None:
+        for client in self._clients:
+            client.close()
 
     def pids(self, role: str) -> list[int]:
         """Return the processes of a role: web, worker, valkey, postgres or backend."""
@@ -107,7 +114,11 @@ async def serving(folder: Path) -> AsyncIterator[Product]:
         address = urlsplit(line.rpartition(" ")[2].strip())
         assert address.hostname, f"the product did not start:\n{(folder / 'serve.log').read_text()}"
         assert address.port
-        yield Product(folder, shim, process, address.hostname, address.port)
+        product = Product(folder, shim, process, address.hostname, address.port)
+        try:
+            yield product
+        finally:
+            product.close_clients()
     finally:
         shim.set_clock_offset(0)
         shim.set_disk_full(is_full=False)
