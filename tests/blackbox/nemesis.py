@@ -50,13 +50,14 @@ class NotRecovered(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """How long faults last, in seconds: shortest and longest."""
+    """How long faults last, in seconds: shortest and longest. `clock_steps` are by how much clocks may step."""
 
     freeze_web: tuple[float, float]
     freeze: tuple[float, float]
     clock: tuple[float, float]
     no_writes: tuple[float, float]
     pause: tuple[float, float]
+    clock_steps: tuple[int, ...]
 
     def of(self, kind: FaultKind) -> tuple[float, float]:
         if kind in KILLS:
@@ -68,8 +69,22 @@ class Lengths:
         return self.no_writes if kind in (FaultKind.DISK_FULL, FaultKind.READ_ONLY) else self.freeze
 
 
-SHORT = Lengths(freeze_web=(4.5, 5.5), freeze=(1.5, 2.5), clock=(2.5, 3.5), no_writes=(4.0, 4.5), pause=(0.3, 0.8))
-LONG = Lengths(freeze_web=(4.5, 25.0), freeze=(2.0, 12.0), clock=(3.0, 20.0), no_writes=(5.0, 12.0), pause=(1.0, 4.0))
+SHORT = Lengths(
+    freeze_web=(4.5, 5.5),
+    freeze=(1.5, 2.5),
+    clock=(2.5, 3.5),
+    no_writes=(4.0, 4.5),
+    pause=(0.3, 0.8),
+    clock_steps=(3600,),
+)
+LONG = Lengths(
+    freeze_web=(4.5, 25.0),
+    freeze=(2.0, 12.0),
+    clock=(3.0, 20.0),
+    no_writes=(5.0, 12.0),
+    pause=(1.0, 4.0),
+    clock_steps=(3600, 120, -120, -3600),
+)
 
 
 def plan_round(chance: random.Random, *, pairs: int) -> list[Step]:
@@ -149,7 +164,7 @@ class Nemesis:
     @contextlib.asynccontextmanager
     async def _clock_stepped(self, fault: Fault) -> AsyncIterator[None]:
         """Move PostgreSQL's clock by more than any hold lasts, and back."""
-        seconds = self.chance.choice([3600, 3600, 120, -3600, -120])
+        seconds = self.chance.choice(self.lengths.clock_steps)
         fault.detail = f"{seconds:+d} s"
         self.product.shim.set_clock_offset(seconds)
         try:

@@ -113,6 +113,8 @@ def _bound(
     certain_end, possible_end, one.first_end = _natural_end(held, extenders)
     if history.has_fault(possible_from, possible_end, [FaultKind.CLOCK_STEP], settle_s=1.0):
         possible_end = one.first_end = math.inf  # nothing expires while PostgreSQL's clock is doubted
+    longest_s = history.ttl_s + (EXTENSION_S if len({seen.held_until for _, seen in held}) > 1 else 0.0)
+    certain_end = min(certain_end, one.seen[0][0].began + longest_s)  # whatever a wrong clock promised
     gone = [call.ended for call in one.ended_by if call.outcome is Outcome.OK and call.began >= known_from]
     one.certain = Span(known_from, min([certain_end, *(call.began for call in one.ended_by)]))
     one.possible = Span(possible_from, min([possible_end, *gone]))
