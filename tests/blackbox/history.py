@@ -121,6 +121,7 @@ class Fault:
     began: float
     lifted: float = math.inf
     recovered: float = math.inf
+    clock_step_s: int = 0
 
     def overlaps(self, start: float, end: float, *, settle_s: float = 0.0) -> bool:
         return self.began <= end and start <= self.recovered + settle_s

@@ -165,7 +165,7 @@ class Nemesis:
     async def _clock_stepped(self, fault: Fault) -> AsyncIterator[None]:
         """Move PostgreSQL's clock by more than any hold lasts, and back."""
         seconds = self.chance.choice(self.lengths.clock_steps)
-        fault.detail = f"{seconds:+d} s"
+        fault.detail, fault.clock_step_s = f"{seconds:+d} s", seconds
         self.product.shim.set_clock_offset(seconds)
         try:
             yield

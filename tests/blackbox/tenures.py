@@ -15,6 +15,7 @@ from tests.blackbox.history import RESERVES, Call, FaultKind, History, Op, Outco
 EXTENSION_S = 300.0
 LATE_EFFECT_S = 60.0
 """A call without an answer may take effect this long after it began: its web process may have been frozen."""
+CLOCK_SETTLE_S = 5.0
 ROUNDING_S = 1.0
 """Answers give whole seconds."""
 
@@ -111,8 +112,8 @@ def _bound(
     one.ended_by = [call for call in enders if call.may_have_happened and call.ended > possible_from]
     one.has_odd_end = history.has_fault(possible_from, known_from, [FaultKind.CLOCK_STEP])
     certain_end, possible_end, one.first_end = _natural_end(held, extenders)
-    if history.has_fault(possible_from, possible_end, [FaultKind.CLOCK_STEP], settle_s=1.0):
-        possible_end = one.first_end = math.inf  # nothing expires while PostgreSQL's clock is doubted
+    possible_end = _latest_end(history, known_from, possible_end)
+    one.first_end = _latest_end(history, known_from, one.first_end)
     longest_s = history.ttl_s + (EXTENSION_S if len({seen.held_until for _, seen in held}) > 1 else 0.0)
     certain_end = min(certain_end, one.seen[0][0].began + longest_s)  # whatever a wrong clock promised
     gone = [call.ended for call in one.ended_by if call.outcome is Outcome.OK and call.began >= known_from]
@@ -139,6 +140,23 @@ def _natural_end(held: Iterable[tuple[Call, SeenHold]], extenders: Iterable[Call
     return earliest, latest, unextended
 
 
+def _latest_end(history: History, made: float, end: float) -> float:
+    """Return when a hold can end at the latest, if PostgreSQL's clock has stepped since.
+
+    A step ahead makes it suspect until it has stepped back. When it goes back and returns, holds do not expire for as
+    long as that step was. A hold that was made by the wrong clock has that clock's end.
+    """
+    for fault in history.faults:
+        if fault.kind is not FaultKind.CLOCK_STEP:
+            continue
+        if fault.began <= made <= fault.recovered:
+            end += abs(fault.clock_step_s)
+        suspect_until = fault.recovered + max(0, -fault.clock_step_s) + CLOCK_SETTLE_S
+        if fault.began <= end <= suspect_until:
+            end = suspect_until
+    return end
+
+
 def _enders(history: History) -> dict[str, list[Call]]:
     """Return the calls that can end a hold before its time: by hold id (releases) and by seat id (blocks)."""
     releases = _by(lambda call: [call.hold_id], history.of(Op.RELEASE))
@@ -158,9 +176,7 @@ def _guesses(history: History) -> dict[str, list[tuple[str, int, Span]]]:
     found: dict[str, list[tuple[str, int, Span]]] = defaultdict(list)
     for call in history.of(*RESERVES):
         if call.outcome is Outcome.UNKNOWN:
-            end = call.began + LATE_EFFECT_S + history.ttl_s
-            if history.has_fault(call.began, end, [FaultKind.CLOCK_STEP]):
-                end = math.inf
+            end = _latest_end(history, call.began, call.began + LATE_EFFECT_S + history.ttl_s)
             for place in call.places:
                 found[place].append((call.buyer, call.quantity, Span(call.began, end)))
     return found

@@ -6,6 +6,11 @@ from tests.blackbox.story import ANNE, BEN, CAPACITY, SEATS, TTL_S, ZONE, Story,
 from tests.blackbox.violations import Rule
 
 
+def clock_step(seconds: int, *, began: float, lifted: float) -> Fault:
+    kind, detail = FaultKind.CLOCK_STEP, f"{seconds:+d} s"
+    return Fault(kind=kind, detail=detail, began=began, lifted=lifted, recovered=lifted, clock_step_s=seconds)
+
+
 def test_a_correct_history_has_no_violations() -> None:
     """Hold, refuse, extend, release, hold again, expire, take over: all as promised."""
     story = Story()
@@ -195,10 +200,27 @@ def test_a_block_ends_a_hold() -> None:
 def test_a_clock_step_excuses_late_ends_but_no_early_ones() -> None:
     """While PostgreSQL's clock is doubted holds may outlive their time, but nobody may take them over."""
     story = Story()
-    clock = Fault(kind=FaultKind.CLOCK_STEP, detail="+3600 s", began=10, lifted=20, recovered=21)
-    story.history.faults = [clock]
+    story.history.faults = [clock_step(+3600, began=TTL_S - 10, lifted=TTL_S + 10)]
     story.hold(ANNE, 0, "a")
-    story.refuse(BEN, TTL_S + 20, "seat_held_by_another_user")
+    story.refuse(BEN, TTL_S + 12, "seat_held_by_another_user")
     assert story.rules() == set()
-    story.hold(BEN, 30, "b")
+    story.hold(BEN, TTL_S - 5, "b")
     assert story.rules() == {Rule.DOUBLE_HOLD}
+
+
+def test_holds_expire_as_usual_when_the_clock_is_right_again() -> None:
+    story = Story()
+    story.history.faults = [clock_step(+3600, began=10, lifted=20)]
+    story.hold(ANNE, 0, "a")
+    story.refuse(BEN, TTL_S + 10, "seat_held_by_another_user")
+    assert story.rules() == {Rule.PHANTOM_REFUSAL}
+
+
+def test_nothing_expires_for_as_long_as_a_clock_was_behind() -> None:
+    story = Story()
+    story.history.faults = [clock_step(-120, began=10, lifted=20)]
+    story.hold(ANNE, 0, "a")
+    story.refuse(BEN, 140, "seat_held_by_another_user")
+    assert story.rules() == set()
+    story.refuse(BEN, 160, "seat_held_by_another_user")
+    assert story.rules() == {Rule.PHANTOM_REFUSAL}
