@@ -21,6 +21,8 @@ REPEAT_PAUSE_S = 0.5
 REPEAT_CHANCE = 0.1
 KEY_CHANCE = 0.5
 NEW_CONNECTION_CHANCE = 0.03
+QUIET_SEATS = 8
+"""The last seats are left to guests who let their holds expire, so that no other request ends them."""
 POPULAR_SEATS = 24
 POPULAR_CHANCE = 0.3
 SIGN_IN_PAUSE_S = 0.3
@@ -106,7 +108,7 @@ class Buyer:
 
     def _pick(self, count: int) -> list[str]:
         """Choose seats next to each other; many buyers want the same few."""
-        seat_ids = self.caller.event.seat_ids
+        seat_ids = self.caller.event.seat_ids[:-QUIET_SEATS]
         among = POPULAR_SEATS if self.chance.random() < POPULAR_CHANCE else len(seat_ids)
         first = self.chance.randrange(among - count + 1)
         return list(seat_ids[first : first + count])

@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from tests.blackbox.buyers import Buyer, Sale
+from tests.blackbox.buyers import QUIET_SEATS, Buyer, Sale
 from tests.blackbox.viewers import Viewer, poll
 
 POLLERS, VIEWERS = 2, 4
 REVISIT_PAUSE_S = 0.5
 REVISITED_GUESTS = 50
 BLOCK_PAUSE_S = 3.0
+FORGOTTEN_S = 10.0
 
 
 @contextlib.asynccontextmanager
@@ -35,6 +36,7 @@ async def run_load(sale: Sale, buyers: int) -> None:
             group.create_task(poll(sale.caller(), sale.is_over))
         group.create_task(_revisit(sale))
         group.create_task(_block(sale))
+        group.create_task(_forget(sale))
 
 
 async def _revisit(sale: Sale) -> None:
@@ -48,6 +50,19 @@ async def _revisit(sale: Sale) -> None:
         await sale.pause(REVISIT_PAUSE_S * chance.random())
 
 
+async def _forget(sale: Sale) -> None:
+    """Hold the quiet seats, let the holds expire, and hold the seats again: the map must show both in time."""
+    while not sale.is_over.is_set():
+        guest = sale.caller()
+        if (await guest.sign_in_as_guest()).status == 201:
+            sale.guests.append(guest)
+            for seat_id in sale.event.seat_ids[-QUIET_SEATS:]:
+                await guest.reserve_seat(seat_id)
+            await sale.pause(sale.history.ttl_s)
+        guest.client.close()
+        await sale.pause(FORGOTTEN_S)
+
+
 async def _block(sale: Sale) -> None:
     """Block a seat and unblock it, again and again. A seat that could not be unblocked stays blocked."""
     staff, chance = sale.caller(), sale.chance("staff")
@@ -56,7 +71,7 @@ async def _block(sale: Sale) -> None:
         if not staff.client.token:
             await staff.sign_in_as_owner()
             continue
-        seat_id = chance.choice(sale.event.seat_ids)
+        seat_id = chance.choice(sale.event.seat_ids[:-QUIET_SEATS])
         call = await staff.block([seat_id])
         if call.status == 401:
             staff.client.token = ""
