@@ -123,11 +123,23 @@ async def refuses_whole(office: BoxOffice, spoiled: Spoiled) -> None:
 @pytest.mark.parametrize("spoil", SPOILS, ids=lambda spoil: spoil.__name__)
 @pytest.mark.parametrize("size", SIZES)
 async def test_refused_group_leaves_nothing(office: BoxOffice, spoil: Spoil, size: int) -> None:
-    """Seats, zones, holds, journal and idempotency keys are as they were; also where the request carries a key."""
-    spoiled = await spoil(office, size)
-    await refuses_whole(office, spoiled)
-    with_key = structs.replace(spoiled.ask, key="one effect", fingerprint=b"f" * 32)
-    await refuses_whole(office, Spoiled(with_key, spoiled.outcomes))
+    """Seats, zones, holds, tickets, journal and idempotency keys are as they were."""
+    await refuses_whole(office, await spoil(office, size))
+
+
+@pytest.mark.parametrize("spoil", SPOILS, ids=lambda spoil: spoil.__name__)
+async def test_refused_group_with_a_key_leaves_the_key(office: BoxOffice, spoil: Spoil) -> None:
+    """The refusal is remembered under the request's idempotency key. That is all that is left of it."""
+    spoiled = await spoil(office, 3)
+    ask = structs.replace(spoiled.ask, key="one effect", fingerprint=b"f" * 32)
+    *before, keys, journal = await office.everything()
+    (said,) = await office.reserve(ask)
+    assert [one.outcome for one in said] == spoiled.outcomes
+    (again,) = await office.reserve(ask)
+    assert [(one.outcome, one.first) for one in again] == [(Outcome.REPEATED, first) for first in spoiled.outcomes]
+    *after, keys_after, journal_after = await office.everything()
+    assert (after, journal_after) == (before, journal)
+    assert len(keys_after) == len(keys) + 1
 
 
 @pytest.mark.parametrize("spoil", SPOILS, ids=lambda spoil: spoil.__name__)

@@ -332,3 +332,31 @@ async def test_clock_guard(office: BoxOffice, kind: str, before: timedelta) -> N
         assert await office.outcome(wanted) == (taken if is_guarded else Outcome.CREATED)
     finally:
         await office.owner.execute("update clock_guard set lapses_from = '-infinity'")
+
+
+@MOMENTS
+@KINDS
+async def test_latest_time_a_process_believes(office: BoxOffice, kind: str, before: timedelta) -> None:
+    """A clock that is later than the process believes possible has stepped, and expires nothing; up to then it does."""
+    ask, end = await hold(office, kind)
+    latest = end + timedelta(hours=1)
+    await office.set_clock(latest - before)
+    has_stepped = before < timedelta()
+    office.db.clock_latest = latest.isoformat
+    try:
+        await office.expire()
+    finally:
+        office.db.clock_latest = lambda: None
+    assert await office.states(ask) == ["active" if has_stepped else "expired"]
+
+
+@MOMENTS
+@KINDS
+async def test_taking_over_by_the_time_a_process_believes(office: BoxOffice, kind: str, before: timedelta) -> None:
+    ask, end = await hold(office, kind)
+    latest = end + timedelta(hours=1)
+    await office.set_clock(latest - before)
+    wanted = office.ask(seat_of(ask)) if kind == "seat" else office.ask(places=1, zone=PIT)
+    ((said,),) = await store.reserve_batch(office.db.call, [wanted], clock_latest=latest.isoformat())
+    taken = Outcome.SEAT_HELD if kind == "seat" else Outcome.FULL
+    assert said.outcome == (taken if before < timedelta() else Outcome.CREATED)

@@ -10,24 +10,24 @@ from voelgoed.holds import auditing
 
 NO_LOCK = "pg_advisory_xact_lock(bigint) returns void language sql as ''"
 NO_ROW_LOCK = (
-    edit("reserve_batch", "for no key update skip locked) as s", ") as s"),
+    edit("reserve_items", "for no key update skip locked) as s", ") as s"),
     # A locked row stays where it is. To find it by its place is one guard more.
     edit(
-        "reserve_batch",
+        "reserve_items",
         "from unnest(places, tids) as n (place, tid) where s.ctid = n.tid",
         "from unnest(places, tids) as n (place, tid) where s.event_id = p_event and s.seat_id = p_seats[n.place]",
     ),
 )
 NO_CAPACITY = edit("reserve_zones", "when free < wanted then 'block_at_capacity'", "")
 NO_TENANT = (
-    edit("reserve_batch", "z.organization_id = p_organization and", "", times=None),
-    edit("reserve_batch", "e.organization_id = p_organization and", "", times=None),
+    edit("reserve_items", "z.organization_id = p_organization and", "", times=None),
+    edit("reserve_items", "e.organization_id = p_organization and", "", times=None),
     edit("seats_named", "e.organization_id = p_organization and", ""),
 )
 ANY_TENANT = edit(
-    "reserve_batch",
-    "perform set_config('app.organization_id', p_organization::text, true)",
-    "perform set_config('app.scope', 'system', true)",
+    "reserve_items",
+    "set_config('app.organization_id', p_organization::text, true)",
+    "set_config('app.scope', 'system', true)",
 )
 IS_HANDED_OVER = "new.hold_id = old.hold_id and new.held_by <> old.held_by"
 
@@ -120,7 +120,7 @@ BUGS = (
         name="every seat of a group is a request of its own",
         plants=(
             wrap(
-                "reserve_batch",
+                "reserve_items",
                 "p_asks := array(select generate_series(1, cardinality(p_asks))); return query select * from {call};",
             ),
         ),
@@ -191,13 +191,13 @@ BUGS = (
     ),
     Bug(
         name="a request does not lock its buyer",
-        plants=(shadow("reserve_batch", "pg_advisory_xact_lock", NO_LOCK),),
+        plants=(shadow("reserve_items", "pg_advisory_xact_lock", NO_LOCK),),
         workload=workloads.two_requests_of_one_buyer,
         says="a buyer holds more than the limit",
     ),
     Bug(
         name="a request does not lock its address",
-        plants=(shadow("reserve_batch", "pg_advisory_xact_lock", NO_LOCK),),
+        plants=(shadow("reserve_items", "pg_advisory_xact_lock", NO_LOCK),),
         workload=workloads.two_requests_from_one_address,
         says="an address holds more than the limit",
     ),

@@ -71,7 +71,7 @@ GROUPS = (
         name="a group over a limit is granted in part",
         plants=(
             wrap(
-                "reserve_batch",
+                "reserve_items",
                 f"{UNDO} if is_limited then {APART} end if; return query select * from {{call}};",
                 declare=SAID,
             ),
@@ -83,7 +83,7 @@ GROUPS = (
         name="a refused group leaves a hold behind",
         plants=(
             wrap(
-                "reserve_batch",
+                "reserve_items",
                 f"{UNDO} if is_limited then {APART} perform from {{call}};"
                 " return query select * from jsonb_to_recordset(said) as r ({columns});"
                 " else return query select * from {call}; end if;",
@@ -139,7 +139,7 @@ OFF_BY_ONE = (
     ),
     Bug(
         name="seats: eleven in five minutes",
-        plants=(edit("reserve_batch", "when rated + n > 10", "when rated + n > 11"),),
+        plants=(edit("reserve_items", "when rated + n > 10", "when rated + n > 11"),),
         workload=limit("ten in five minutes", "seats one by one"),
         says=TOO_MANY,
     ),
@@ -151,7 +151,7 @@ OFF_BY_ONE = (
     ),
     Bug(
         name="seats: forty-one granted in five minutes",
-        plants=(edit("reserve_batch", "granted + n > 40", "granted + n > 41"),),
+        plants=(edit("reserve_items", "granted + n > 40", "granted + n > 41"),),
         workload=rated(rates.test_forty_granted_in_five_minutes, others=rates.seats, kind=rates.seats),
         says=RATE_TOO_HIGH,
     ),
@@ -183,13 +183,13 @@ COUNTED_WRONGLY = (
     ),
     Bug(
         name="seats: a hold counts as one, whatever its quantity",
-        plants=(edit("reserve_batch", "sum(h.quantity)", "count(*)", times=None),),
+        plants=(edit("reserve_items", "sum(h.quantity)", "count(*)", times=None),),
         workload=until_its_end("seats per booking", "places", "seats"),
         says="a hold did not count",
     ),
     Bug(
         name="seats: wheelchair seats of earlier requests do not count",
-        plants=(edit("reserve_batch", "wheelchairs + wheelchairs_n >", "wheelchairs_n >"),),
+        plants=(edit("reserve_items", "wheelchairs + wheelchairs_n >", "wheelchairs_n >"),),
         workload=limit("wheelchair seats per booking", "seats one by one"),
         says=TOO_MANY,
     ),
@@ -201,13 +201,13 @@ COUNTED_WRONGLY = (
     ),
     Bug(
         name="seats: a hold counts at its end",
-        plants=(edit("reserve_batch", "h.expires_at > moment", "h.expires_at >= moment", times=None),),
+        plants=(edit("reserve_items", "h.expires_at > moment", "h.expires_at >= moment", times=None),),
         workload=until_its_end("wheelchair seats per booking", "wheelchairs", "wheelchairs"),
         says="an expired hold counted",
     ),
     Bug(
         name="seats: a hold counts for an hour only",
-        plants=(edit("reserve_batch", "interval '70 minutes'", "interval '60 minutes'", times=None),),
+        plants=(edit("reserve_items", "interval '70 minutes'", "interval '60 minutes'", times=None),),
         workload=until_its_end("seats per booking", "seats", "seats", is_longest=True),
         says="a hold did not count",
     ),
@@ -225,7 +225,7 @@ COUNTED_WRONGLY = (
     ),
     Bug(
         name="seats: the rate is by the last change of a hold",
-        plants=(edit("reserve_batch", IN_WINDOW, IN_WINDOW.replace("created", "updated"), times=None),),
+        plants=(edit("reserve_items", IN_WINDOW, IN_WINDOW.replace("created", "updated"), times=None),),
         workload=rated(rates.test_window_is_by_when_it_was_granted, kind=rates.seats, change="extended"),
         says=RATE_TOO_LOW,
     ),
@@ -237,7 +237,7 @@ COUNTED_WRONGLY = (
     ),
     Bug(
         name="seats: a cancellation after thirty seconds counts",
-        plants=(edit("reserve_batch", IN_GRACE, IN_GRACE.replace("<=", "<"), times=None),),
+        plants=(edit("reserve_items", IN_GRACE, IN_GRACE.replace("<=", "<"), times=None),),
         workload=rated(
             rates.test_early_cancellation_within_the_grace_is_free, kind=rates.seats, after=timedelta(seconds=30)
         ),
@@ -257,7 +257,7 @@ COUNTED_WRONGLY = (
 WHOSE = (
     Bug(
         name="staff have the limits of buyers",
-        plants=(wrap("reserve_batch", "p_are_staff := array[false]; return query select * from {call};"),),
+        plants=(wrap("reserve_items", "p_are_staff := array[false]; return query select * from {call};"),),
         workload=partial(limits.test_staff_are_exempt, name="holds per user", way="seats in one request"),
         says="a limit was applied to staff",
     ),

@@ -135,7 +135,12 @@ HOLDS = (
     Bug(
         name="a late payment takes a live hold",
         plants=(
-            edit("hold_convert", "s.held_until <= moment", "s.held_until <= moment + interval '1 second'", times=None),
+            edit(
+                "hold_convert",
+                "s.held_until <= lapsed_by",
+                "s.held_until <= lapsed_by + interval '1 second'",
+                times=None,
+            ),
         ),
         workload=partial(ends.test_late_payment_meets_another_buyers_hold, before=TICK),
         says="a live hold was lost",
