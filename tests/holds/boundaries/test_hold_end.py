@@ -8,7 +8,7 @@ import pytest
 
 from tests.make.boxoffice import PIT, PIT_CAPACITY, TICK, BoxOffice, hold_ids
 from tests.make.events import call_of
-from tests.make.seating import facts_of, unpublish
+from tests.make.seating import facts_of, unpublish, zone_rows
 from voelgoed.accounts.model import Role
 from voelgoed.events.model import OPERATOR
 from voelgoed.holds import booking, registry, store
@@ -143,6 +143,29 @@ async def test_versions_and_facts_of_a_hold(office: BoxOffice) -> None:
     assert await office.release(ask) == ["released"]
     assert await seat_version(office, ask) == 4, "releasing did not raise the version"
     assert await kinds_told(office) == ["seat_reserved", "seat_hold_extended", "seat_hold_released"]
+
+
+async def test_versions_and_facts_of_places(office: BoxOffice) -> None:
+    """The same of places: every change is the next version of their zone, told with what the zone has come to."""
+    ask, _ = await hold(office, "places")
+    await office.extend(ask)
+    await office.release(ask)
+    two = [await office.hold(places=count, zone=PIT) for count in (1, 2)]
+    await office.advance(minutes=10)
+    await office.expire()
+    assert await office.states(*two) == ["expired", "expired"]
+    facts = [fact for fact in await facts_of(office.db, office.seated.event) if fact["kind"].startswith("seat_")]
+    told = [(fact["kind"], fact["version"], fact["data"]["zone_held"]) for fact in facts]
+    assert told == [
+        ("seat_reserved", 2, PIT_CAPACITY),
+        ("seat_hold_extended", 3, PIT_CAPACITY),
+        ("seat_hold_released", 4, 0),
+        ("seat_reserved", 5, 1),
+        ("seat_reserved", 6, 3),
+        ("seat_hold_expired", 7, 0),
+        ("seat_hold_expired", 8, 0),
+    ]
+    assert (await zone_rows(office.db, office.seated.event))[-1]["version"] == 8
 
 
 @MOMENTS
