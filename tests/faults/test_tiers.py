@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 from tests.conftest import SECRET_KEY, TEMPLATE
 from tests.make import passing
 from tests.make.accounts import make_organization, make_person
-from tests.make.holds import Sale, on_sale
+from tests.make.holds import Sale, end_now, on_sale
 from tests.make.processes import free_port
 from tests.make.races import connect_owner, database_alone
 from tests.make.seating import seat_rows
@@ -94,7 +94,7 @@ async def test_a_lapsed_hold_is_off_every_map_within_a_minute(
         await stall.sold_more(20)
     held = {hold_id for hold_id in stall.told.held if hold_id not in stall.told.open}
     async with connect_owner(servers, f"tiers_{settings.port}") as owner:
-        await lapse(owner, *held)
+        await end_now(owner, *held)
 
         async def tidied() -> bool:
             rows = await owner.fetch("select status::text from seat_holds where id = any ($1)", list(held))
@@ -177,22 +177,6 @@ async def until(holds: Callable[[], Awaitable[bool]], *, within_s: float = WITHI
     async with asyncio.timeout(within_s):
         while not await holds():
             await asyncio.sleep(0.02)
-
-
-async def lapse(owner: Connection, *holds: UUID) -> None:
-    """Let holds end now."""
-    async with owner.transaction():
-        await owner.execute("set local role voelgoed_registry")
-        await owner.execute("select set_config('app.scope', 'system', true)")
-        await owner.execute(
-            "update seat_holds set initial_expires_at = now(), expires_at = now() where id = any ($1)",
-            list(holds),
-        )
-        await owner.execute(
-            "update event_seats s set held_until = h.expires_at from seat_holds h"
-            " where s.hold_id = h.id and h.id = any ($1)",
-            list(holds),
-        )
 
 
 @pytest.fixture

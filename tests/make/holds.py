@@ -9,7 +9,7 @@ import asyncpg
 
 from tests.make import passing
 from tests.make.events import call_of
-from tests.make.seating import Seated, as_registry, seat_rows, seated_event
+from tests.make.seating import Seated, as_registry, move_recorded_ends, seat_rows, seated_event
 from voelgoed.accounts.model import Call, Organization, Role
 from voelgoed.db import Connection, Database
 from voelgoed.events.model import OPERATOR, Event
@@ -145,7 +145,22 @@ async def let_pass(owner: Connection, *holds: UUID, minutes: float = 30) -> None
             " where s.hold_id = h.id and h.id = any ($1)",
             holds,
         )
+        await move_recorded_ends(conn, holds)
     passing.let(minutes * 60)
+
+
+async def end_now(owner: Connection, *holds: UUID) -> None:
+    """Make holds end now, and leave the time of their beginning as it is."""
+    async with as_registry(owner) as conn:
+        await conn.execute(
+            "update seat_holds set initial_expires_at = now(), expires_at = now() where id = any ($1)", holds
+        )
+        await conn.execute(
+            "update event_seats s set held_until = h.expires_at from seat_holds h"
+            " where s.hold_id = h.id and h.id = any ($1)",
+            holds,
+        )
+        await move_recorded_ends(conn, holds)
 
 
 async def everything_of(db: Database, organization_id: OrganizationId) -> list[list[str]]:

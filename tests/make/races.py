@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from tests.make import passing
 from tests.make.events import call_of, make_event
 from tests.make.layouts import encoded
-from tests.make.seating import Seated, as_registry, publish, save
+from tests.make.seating import Seated, as_registry, move_recorded_ends, publish, save
 from voelgoed import schema
 from voelgoed.accounts import tokens
 from voelgoed.accounts.model import Call, Organization, Role
@@ -176,6 +176,7 @@ async def age_holds(owner: Connection, holds: Sequence[UUID], *, seconds: float)
             " from seat_holds h where h.id = any ($1) and s.hold_id = h.id and s.event_id = h.event_id",
             holds,
         )
+        await move_recorded_ends(owner, holds)
 
 
 @contextlib.asynccontextmanager

@@ -128,7 +128,7 @@ def serve(workers: Workers = None, port: Port = None) -> None:
 
 @app.command()
 def verify(*, as_json: AsJson = False) -> None:
-    """Ask the database everything that must never be so; exit code 1 when something is."""
+    """Check database invariants. Exits 1 on any violation."""
     if not run_to_end(registry_command.verify(settings_for("verify"), as_json=as_json)):
         raise typer.Exit(WRONG)
 

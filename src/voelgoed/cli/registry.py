@@ -21,7 +21,7 @@ from voelgoed.redis import RedisLink
 
 
 async def verify(settings: Settings, *, as_json: bool) -> bool:
-    """Ask everything that must never be so; whether all is well."""
+    """Check database invariants, print what was found, and return whether all of them hold."""
     said = Console(highlight=False, soft_wrap=True)
     counts: dict[str, int] = {}
     async with opened(settings) as db:

@@ -1,5 +1,6 @@
--- What must never be so. Each check gives the records that break it, an id and a few words for each; no row is well.
--- They may be asked of a busy installation: each is one statement, so it sees one moment.
+-- Invariants of the whole database. Each check returns the records that break it, with an id and a reason; no rows is ok.
+-- They can run on a busy installation: each is one statement, so it sees one snapshot.
+-- The checks against the journal are in journal_checks.sql.
 
 -- name: two_active_holds_of_a_seat
 select event_id || ' ' || seat_id as id, count(*) || ' active holds' as why
@@ -89,45 +90,6 @@ select h.id::text as id, coalesce(t.n, 0) || ' tickets for ' || h.quantity || ' 
   left join (select hold_id, count(*) as n from tickets group by hold_id) as t on t.hold_id = h.id
  where (h.status = 'converted') and coalesce(t.n, 0) <> h.quantity
     or (h.status <> 'converted') and coalesce(t.n, 0) > 0
- limit $1;
-
--- name: ledger_with_a_gap
--- The seat's versions from 2 on are in the journal, each once, and the last is the seat's own. Places that were made anew
--- begin anew.
-with made as (
-  select event_id, max(recorded_at) as at
-    from journal
-   where kind in ('event_inventory_created', 'event_layout_changed')
-   group by event_id
-), told as (
-  select j.event_id, j.seat_id, count(*) as n, count(distinct j.version) as own, min(j.version) as least,
-         max(j.version) as most
-    from journal j
-    join made m on m.event_id = j.event_id and j.recorded_at >= m.at
-   where j.seat_id is not null and j.version is not null
-   group by j.event_id, j.seat_id
-)
-select s.event_id || ' ' || s.seat_id as id,
-       'version ' || s.version || ', ' || coalesce(t.n, 0) || ' facts from ' || coalesce(t.least, 0) || ' to '
-         || coalesce(t.most, 0) as why
-  from event_seats s
-  join made m on m.event_id = s.event_id
-  left join told t on t.event_id = s.event_id and t.seat_id = s.seat_id
- where coalesce(t.n, 0) <> s.version - 1 or coalesce(t.own, 0) <> s.version - 1
-    or (s.version > 1 and (t.least <> 2 or t.most <> s.version))
- limit $1;
-
--- name: holder_who_was_never_told
--- Whoever follows the journal takes a held seat for that of the one who did the last thing to it.
-select s.event_id || ' ' || s.seat_id as id, 'held by ' || s.held_by || ', told as ' || coalesce(j.actor_id::text, 'nobody')
-       as why
-  from event_seats s
-  join (select event_id, max(recorded_at) as at
-          from journal
-         where kind in ('event_inventory_created', 'event_layout_changed')
-         group by event_id) as made on made.event_id = s.event_id
-  join journal j on j.event_id = s.event_id and j.seat_id = s.seat_id and j.version = s.version and j.recorded_at >= made.at
- where s.status = 'held' and j.actor_id is distinct from s.held_by
  limit $1;
 
 -- name: hold_that_lasts_too_long

@@ -334,6 +334,13 @@ select organization_id, id as event_id
  order by effective_start_at desc, id
  limit $1;
 
+-- name: list_events_with_inventory
+-- system: events whose seats and zones were created at some time.
+select organization_id, id as event_id
+  from events
+ where inventory_epoch > 0
+ order by id;
+
 -- name: list_active_holds
 -- What is held of an event now, of seats and by number, with the end of each in milliseconds.
 select id, floor(extract(epoch from expires_at) * 1000)::bigint as until_ms

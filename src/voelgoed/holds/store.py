@@ -389,6 +389,11 @@ async def list_materialised(conn: Conn, limit: int) -> list[tuple[OrganizationId
     return [(OrganizationId(row["organization_id"]), row["event_id"]) for row in rows]
 
 
+async def list_events_with_inventory(conn: Conn) -> list[tuple[OrganizationId, UUID]]:
+    rows = await conn.fetch(Q["list_events_with_inventory"])
+    return [(OrganizationId(row["organization_id"]), row["event_id"]) for row in rows]
+
+
 async def list_active_holds(conn: Conn, organization_id: OrganizationId, event_id: UUID, limit: int) -> dict[UUID, int]:
     """Active holds, and when they end; those that have lapsed and stand there still as well."""
     rows = await conn.fetch(Q["list_active_holds"], organization_id, event_id, limit)
