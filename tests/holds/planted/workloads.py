@@ -10,7 +10,7 @@ import asyncpg
 
 from tests.make.boxoffice import PIT, PIT_CAPACITY, BoxOffice, hold_ids
 from tests.make.races import age_holds, connect_application
-from tests.make.seating import as_registry
+from tests.make.seating import as_registry, move_recorded_ends
 from voelgoed.errors import LostRace
 from voelgoed.events.model import OPERATOR
 from voelgoed.holds import registry, store
@@ -86,6 +86,7 @@ async def hold_expires_while_its_sale_waits(office: BoxOffice) -> None:
                 " where s.hold_id = h.id and h.id = any ($1)",
                 hold_ids(ask),
             )
+            await move_recorded_ends(office.owner, hold_ids(ask))
         try:
             said = await selling
         except LostRace:  # it waited too long, so this shows nothing
