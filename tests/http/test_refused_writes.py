@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from voelgoed.db import Connection, Database
 from voelgoed.embedded import Embedded
 from voelgoed.errors import Busy, Unavailable
 from voelgoed.events import lifecycle
+from voelgoed.holds import store
 from voelgoed.holds.lane import CONNECTIONS, ITEMS_IN_COMPANY, SETTINGS
 from voelgoed.ids import new_id
 from voelgoed.ticketing import offering
@@ -147,3 +149,33 @@ async def test_refused_facts_are_written_when_there_is_room(sale: Sale, owner_co
     async with sale.db.transaction(sale.place.id) as conn:
         kinds = [row["kind"] for row in await conn.fetch("select kind from journal where event_id = $1", sale.event.id)]
     assert kinds.count("seat_reserve_failed") == 1
+
+
+@pytest.mark.parametrize("query", ["find_holds", "name_seats"])
+async def test_an_extension_that_cannot_be_read_again_has_an_unknown_outcome(
+    site: Site, sale: Sale, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """It is committed by then, so the answer must not say that nothing was changed."""
+    buyer = await make_person(sale.db, sale.place)
+    (held,) = await sale.hold(sale.caller(user_id=buyer.user_id), "S-A-1")
+    read, extend = getattr(store, query), store.extend_holds
+    is_extended = False
+
+    async def fail_afterwards(*args: object) -> object:
+        if is_extended:
+            raise Busy
+        return await read(*args)
+
+    async def extend_holds(*args: Any) -> object:
+        nonlocal is_extended
+        said = await extend(*args)
+        is_extended = True
+        return said
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, query, fail_afterwards)
+        patched.setattr(store, "extend_holds", extend_holds)
+        answer = await site.client.post(f"/api/holds/{held.hold.id}/extend", headers=buyer.headers)
+    assert (answer.status_code, answer.json()["error"]) == (503, "outcome_unknown")
+    assert answer.json()["effect"] == "unknown"
+    assert (await sale.rows())[0]["extended_count"] == 1

@@ -15,8 +15,8 @@ from voelgoed.accounts import roles
 from voelgoed.accounts.idempotency import IdempotencyKeyReused, Once
 from voelgoed.accounts.model import Call, Member, Role
 from voelgoed.accounts.permissions import Action, PermissionDenied, may, require
-from voelgoed.db import Database
-from voelgoed.errors import Busy, DomainError, LostRace, OutcomeUnknown
+from voelgoed.db import Database, after_commit
+from voelgoed.errors import DomainError, LostRace
 from voelgoed.events import lifecycle
 from voelgoed.events.model import Teller
 from voelgoed.events.refusals import EventNotFound
@@ -251,15 +251,17 @@ async def extend(db: Database, call: Call, hold_id: UUID) -> Hold:
     _, verdict, _ = said[0]
     if verdict != "extended":
         raise NOT_EXTENDED.get(verdict, HoldsExpired)
-    return await _find(db, call, hold_id)
+    with after_commit():
+        return await _find(db, call, hold_id)
 
 
 async def named(db: Database, call: Call, hold: Hold) -> Held:
-    """A hold with what its seat is called."""
+    """Return a hold that was just extended, with the name of its seat."""
     names = {}
     if hold.seat_id:
-        async with db.transaction(call.organization_id) as conn:
-            names = await store.name_seats(conn, call.organization_id, hold.event_id, [hold.seat_id])
+        with after_commit():
+            async with db.transaction(call.organization_id) as conn:
+                names = await store.name_seats(conn, call.organization_id, hold.event_id, [hold.seat_id])
     return Held(hold=hold, name=names.get(hold.seat_id) if hold.seat_id else None, is_new=False)
 
 
@@ -428,13 +430,11 @@ async def _held(lanes: Lanes, db: Database, ask: Ask, verdicts: Sequence[Verdict
     firsts = [msgspec.structs.replace(one, outcome=one.first) if one.first else one for one in verdicts]
     if not all(verdict.outcome in GRANTED for verdict in firsts):
         raise _refusal(ask.items, firsts)
-    try:
+    with after_commit():
         given = await lanes.known(ask, verdicts)
         if given is None:
             with lanes.reading():
                 return await _read_held(db, ask, firsts)
-    except Busy as busy:
-        raise OutcomeUnknown from busy  # the hold stands; only what it looks like could not be read
     return [Held(hold=hold, name=name, is_new=True) for hold, name in given]
 
 
