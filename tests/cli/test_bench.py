@@ -21,6 +21,7 @@ from voelgoed.bench.report import Measured
 pytestmark = pytest.mark.timeout(240)  # the first of them starts an installation, beside whatever else runs
 SEATS = 5_000
 GUESTS = 4_096
+REDIS_HOLDS = 20_000
 CROWD = 1_000
 VIEWERS = 5_000
 ROWS = Path(__file__).parents[2] / "docs" / "requirements.csv"
@@ -45,7 +46,7 @@ async def guests(ground: Ground) -> list[str]:
 async def told(ground: Ground) -> Tiers:
     """What `bench tiers` finds; it finds nothing when a look-up is answered wrongly."""
     with report.steps(5) as shown:
-        return await tiers.measure(ground, rounds=1, hot_holds=300, redis_holds=3_000, shown=shown)
+        return await tiers.measure(ground, rounds=1, hot_holds=300, redis_holds=REDIS_HOLDS, shown=shown)
 
 
 def titles() -> dict[str, str]:
@@ -82,20 +83,22 @@ def require_goal(goal: object, row: str) -> None:
     assert wanted.removeprefix(">= ").removesuffix(" an event") in titles()[row], titles()[row]
 
 
+@pytest.mark.alone
 @pytest.mark.postgresql
 @pytest.mark.req("PERF-20")
 async def test_bench_layout_prints_what_a_hall_costs(capsys: pytest.CaptureFixture[str]) -> None:
-    """Storing beside a bare COPY, reading beside a warm cache, publishing beside a bare insert; each as a ratio too."""
-    await halls.layout(preset="festival", rounds=1, as_json=True)
+    """Storing is compared with a bare COPY and publishing with a bare insert. A loaded layout is not loaded again."""
+    await halls.layout(preset="festival", rounds=3, as_json=True)
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (told["preset"], told["seats"], told["rounds"]) == ("festival", 350, 1)
+    assert (told["preset"], told["seats"], told["rounds"]) == ("festival", 350, 3)
     for name in ("generate_s", "validate_s", "store_s", "copy_s", "load_s", "warm_s", "publish_s", "insert_s"):
         assert told[name] > 0
     for ratio, above, below in (("store_ratio", "store_s", "copy_s"), ("publish_ratio", "publish_s", "insert_s")):
         assert told[ratio] == pytest.approx(told[above] / told[below], rel=0.05)
     for name in ("cold", "warm", "hot"):
-        assert told[f"{name}_p95_ms"] == pytest.approx(1_000 * told[f"{name}_s"], abs=0.01)
+        assert told[f"{name}_p95_ms"] >= 1_000 * told[f"{name}_s"] - 0.01
     require_goal(told["p95_goal"], "PERF-20")
+    assert told["hot_s"] < told["cold_s"] / 5
 
 
 @pytest.mark.alone
@@ -152,13 +155,14 @@ async def test_a_hold_goes_through_all_tiers_and_is_counted(capsys: pytest.Captu
 @pytest.mark.alone
 @pytest.mark.req("PERF-16", "PERF-17")
 async def test_full_tiers_are_weighed_and_still_find_a_hold(capsys: pytest.CaptureFixture[str], told: Tiers) -> None:
-    """As many holds as were asked for, over many events in Redis, with what they take in memory."""
+    """A look-up in Redis costs the same among 200 times as many holds, and a million holds fit into 1 GB."""
     rows = {"hot_lookup_among_holds": "PERF-16", "redis_lookup_among_holds": "PERF-17"}
     require_beside_goals(capsys, told, rows)
-    _, figures = told
-    assert (figures["seats"], figures["hot_holds"], figures["redis_holds"]) == (SEATS, 300, 3_000)
-    assert figures["redis_events"] == 2
-    assert int(str(figures["redis_bytes_per_hold"])) > 100
+    measured, figures = told
+    assert (figures["seats"], figures["hot_holds"], figures["redis_holds"]) == (SEATS, 300, REDIS_HOLDS)
+    assert figures["redis_events"] == 8
+    assert 100 < int(str(figures["redis_bytes_per_hold"])) < 1_000
+    assert measured["redis_lookup_among_holds"].p50_ms < 3 * measured["redis_lookup"].p50_ms
     assert int(str(figures["hot_map_kb"])) > SEATS / 1024
 
 
@@ -330,8 +334,7 @@ async def test_no_hold_waits_for_the_worker(ground: Ground, guests: list[str]) -
 @pytest.mark.alone
 @pytest.mark.req("PERF-19")
 async def test_everybody_is_answered_while_redis_stands_still(ground: Ground, guests: list[str]) -> None:
-    """Availability is the share of asks that were answered, counted from before Redis stops until after."""
-    shares = []
+    """Every request is granted before Redis stops, while it stands still, and afterwards."""
     for is_away in (False, True, False):
         if is_away:
             ground.freeze("redis")
@@ -339,6 +342,6 @@ async def test_everybody_is_answered_while_redis_stands_still(ground: Ground, gu
             figures = await selling.evenly(ground, guests, per_s=CROWD, seconds=0.5, connections=100)
         finally:
             ground.thaw()
-        shares.append(figures["answered_pct"])
+        assert (figures["statuses"], figures["holds"]) == ({"201": CROWD // 2}, CROWD // 2)
+        assert figures["answered_pct"] == 100.0
         require_goal(figures["answered_pct_goal"], "PERF-19")
-    assert shares == [100.0, 100.0, 100.0]
