@@ -302,7 +302,6 @@ async def test_an_event_without_a_hall(visit: Visit, db: Database, services: Ser
     assert said_of(visit) == []
 
 
-@pytest.mark.req("UI-08")
 async def test_a_zone_for_members_is_locked_with_its_reason(
     visit: Visit, site: Site, sale: Sale, db: Database, owner_conn: Connection
 ) -> None:
@@ -341,7 +340,7 @@ async def _let_be_member(owner: Connection, organization_id: UUID, user_id: UUID
         )
 
 
-@pytest.mark.req("UI-08", "PUB-12")
+@pytest.mark.req("PUB-12")
 async def test_an_event_is_cancelled_while_somebody_holds(visit: Visit, site: Site, sale: Sale, db: Database) -> None:
     """The page says so by itself and calmly; nothing is held any more, and the map can still be seen."""
     page = visit.page
@@ -361,7 +360,6 @@ async def test_an_event_is_cancelled_while_somebody_holds(visit: Visit, site: Si
     assert said_of(visit) == []
 
 
-@pytest.mark.req("UI-08")
 async def test_before_the_sale_one_may_look(visit: Visit, services: Services, place: Organization) -> None:
     later = await on_sale(services, place, layout=theatre(), amounts=PRICES, capacity=None, sale_start_at=soon(days=2))
     page = visit.page

@@ -212,7 +212,6 @@ def notice(page: Page, heading: str) -> Locator:
 
 
 @pytest.mark.usefixtures("following")
-@pytest.mark.req("UI-08")
 async def test_an_event_is_postponed_while_somebody_looks(visit: Visit, site: Site, sale: Sale, owner: Person) -> None:
     """Without a date the page says so and offers the event's page; with a date it goes on by itself and names it."""
     page = visit.page
@@ -236,7 +235,6 @@ async def test_an_event_is_postponed_while_somebody_looks(visit: Visit, site: Si
 
 
 @pytest.mark.usefixtures("following")
-@pytest.mark.req("UI-08")
 async def test_an_event_ends_while_somebody_looks(visit: Visit, site: Site, sale: Sale, owner: Person) -> None:
     """It is in no programme any more; who was looking is told that it is over, and not that it never was."""
     page = visit.page
@@ -257,7 +255,6 @@ async def test_an_event_ends_while_somebody_looks(visit: Visit, site: Site, sale
 
 
 @pytest.mark.usefixtures("following")
-@pytest.mark.req("UI-08")
 async def test_a_sale_is_closed_while_somebody_looks(visit: Visit, site: Site, sale: Sale, owner: Person) -> None:
     """The organiser sets the end of the sale to a moment ago, and takes that back."""
     page = visit.page
@@ -276,7 +273,6 @@ async def test_a_sale_is_closed_while_somebody_looks(visit: Visit, site: Site, s
 
 
 @pytest.mark.usefixtures("following")
-@pytest.mark.req("UI-08")
 async def test_before_the_sale_its_date_is_told(visit: Visit, services: Services, place: Organization) -> None:
     """The day and the time at the venue, on the page and to whoever taps all the same."""
     opens = soon(days=2).replace(hour=8, minute=0, second=0)
@@ -291,7 +287,6 @@ async def test_before_the_sale_its_date_is_told(visit: Visit, services: Services
 
 
 @pytest.mark.usefixtures("following")
-@pytest.mark.req("UI-08")
 @pytest.mark.parametrize("with_members", [False, True], ids=["all", "but for members"])
 async def test_an_event_is_sold_out_while_somebody_looks(
     visit: Visit,

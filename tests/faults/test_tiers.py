@@ -66,7 +66,7 @@ async def stall(servers: Embedded, settings: Settings, tmp_path_factory: pytest.
         yield opened
 
 
-@pytest.mark.req("REG-38", "FALL-14", "TEST-24")
+@pytest.mark.req("REG-38", "FALL-14", "FALL-15", "TEST-24")
 @pytest.mark.parametrize("hurt", HURTS)
 async def test_a_sale_goes_on_whatever_becomes_of_redis(stall: Shop, hurt: str) -> None:
     """No answer fails, nothing is given twice, and in the end every process and Redis show what PostgreSQL has."""
@@ -300,7 +300,7 @@ async def turn_back(crew: Crew, client: Any) -> None:
     await crew.redis.start()
 
 
-@pytest.mark.req("TEST-31", "REG-32", "FALL-03", "FALL-15")
+@pytest.mark.req("TEST-31", "REG-32", "FALL-03")
 @pytest.mark.parametrize("harm", [flush, garble, mistype, turn_back])
 async def test_whatever_stands_in_redis_nobody_gets_a_wrong_seat(
     crew: Crew, harm: Callable[[Crew, Any], Awaitable[None]]
@@ -364,7 +364,6 @@ async def test_what_nobody_changes_is_compared_every_five_minutes(crew: Crew) ->
     await crew.settle()
 
 
-@pytest.mark.req("REG-36")
 async def test_all_keys_of_an_event_are_kept_together_in_a_cluster(crew: Crew) -> None:
     """Scripts and renames touch several keys at once: a cluster allows that only in one slot."""
     await crew.sale.hold(crew.sale.caller(Role.STAFF), "S-A-1", "S-A-2")

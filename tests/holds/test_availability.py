@@ -265,6 +265,7 @@ async def test_an_event_that_is_no_longer_on_sale_has_no_map(process: Process, s
         await process.hot.occupancy(sale.place.id, sale.event.id)
 
 
+@pytest.mark.req("REG-05")
 async def test_maps_that_nobody_asks_for_make_room(
     db: Database, link: RedisLink, services: Services, place: Organization
 ) -> None:

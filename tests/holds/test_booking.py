@@ -502,7 +502,7 @@ async def test_a_venue_with_tickets_sold_is_changed_only_if_meant(services: Serv
     assert await auditing.verify(db, organization_id=place.id) == []
 
 
-@pytest.mark.req("TEST-10", "HOLD-23", "AUD-03")
+@pytest.mark.req("TEST-10", "HOLD-23")
 async def test_a_lapsed_hold_is_taken_over(sale: Sale, owner_conn: Connection) -> None:
     """Nobody need have noticed: the old one ends and the new one begins in one call, each with its fact and version."""
     first, second = sale.caller(), sale.caller()

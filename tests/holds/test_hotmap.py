@@ -177,7 +177,7 @@ def test_a_hundred_thousand_seats_go_into_36000_bytes() -> None:
     assert found.encoded() != before
 
 
-@pytest.mark.req("RSV-13", "REG-05")
+@pytest.mark.req("RSV-13")
 @pytest.mark.parametrize("status", [HELD, SOLD, BLOCKED])
 def test_a_refusal_is_never_older_than_a_second(status: int) -> None:
     """As long as PostgreSQL's word is a second old at most; then it must be asked, and its word counts anew."""
@@ -204,7 +204,7 @@ def test_nobody_is_refused_by_what_a_load_found() -> None:
     assert [found.in_the_way(found.seat_id(n), BEN, 0.1) for n in range(4)] == [None] * 4
 
 
-@pytest.mark.req("RSV-16", "REG-03", "REG-09")
+@pytest.mark.req("RSV-16", "REG-05", "REG-09")
 def test_an_own_hold_and_a_lapsed_one_are_not_in_the_way() -> None:
     """The holder asks PostgreSQL, which knows it is theirs; after its end so does everybody, and it shows as free."""
     found = made([AVAILABLE] * 2)

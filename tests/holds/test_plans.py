@@ -235,6 +235,7 @@ async def crowd(
         await admin.close()  # and everything is as it was
 
 
+@pytest.mark.req("REG-39")
 @pytest.mark.parametrize("crowd", ["none", "of yesterday", "of small events"], indirect=True)
 @pytest.mark.parametrize("name", CALLS)
 async def test_no_call_is_dearer_by_what_the_figures_are(crowd: Crowd, name: str) -> None:

@@ -169,9 +169,9 @@ async def test_a_hold_stands_in_redis_by_seat_and_by_end(warm: Warm) -> None:
     assert await warm.state() == (HELD, 2, True, [str(change.hold_id)])
 
 
-@pytest.mark.req("REG-13", "REG-14", "REG-15", "REG-16")
-async def test_the_value_carries_all_that_the_seeds_keys_did(warm: Warm) -> None:
-    """One value instead of a lock, a string and a hash: epoch, version, hold, holder, end. There are no other keys."""
+@pytest.mark.req("REG-13", "REG-15")
+async def test_a_held_seat_has_one_key_with_hold_buyer_and_end(warm: Warm) -> None:
+    """Its value is epoch, version, hold, buyer and end. The hold has no lock and no hash beside it."""
     change = warm.held(2)
     await warm.apply(change)
     value = (await warm.client.get(warm.seat_key())).decode()
@@ -197,7 +197,7 @@ async def test_the_newest_version_of_a_seat_stays_in_every_order(warm: Warm, ord
     assert await warm.read() is None
 
 
-@pytest.mark.req("EXT-05", "EXT-06")
+@pytest.mark.req("EXT-06")
 async def test_a_longer_hold_makes_its_keys_again(warm: Warm) -> None:
     """The end moves in the set and at the key; a key that was lost meanwhile is simply made again from what is told."""
     hold_id = new_id()
@@ -258,7 +258,7 @@ async def test_a_zone_by_number_has_its_newest_counts_and_no_hold_that_ended(
     assert (await warm.state())[3] == [], "an old word does not bring a hold back that has ended"
 
 
-@pytest.mark.req("RSV-43", "HOLD-18")
+@pytest.mark.req("HOLD-18")
 async def test_another_epoch_is_a_miss_and_is_not_written_to(warm: Warm) -> None:
     """What another rebuild left is nothing: not read, not brought up to date, whichever of the two is the newer."""
     change = warm.held(2)

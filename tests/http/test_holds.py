@@ -139,7 +139,7 @@ async def test_a_seat_is_held(site: Site, sale: Sale, anna: Person) -> None:
     assert (told["hold_id"], told["cart_token"]) == (str(row["id"]), row["cart_token"])
 
 
-@pytest.mark.req("TEST-02", "TEST-03", "HOLD-16", "RSV-03")
+@pytest.mark.req("TEST-02", "TEST-03", "HOLD-16")
 async def test_what_is_told_was_committed(site: Site, sale: Sale, anna: Person, app_conn: Connection) -> None:
     """When the answer is there, everybody else sees the hold, with the session's person and organization."""
     told = data(await reserve(site, anna, sale, "S-A-1"), 201)

@@ -257,7 +257,7 @@ async def test_whoever_leads_may_have_them_made_anew(
     assert json.dumps(fact["data"])
 
 
-@pytest.mark.req("REG-26", "REG-02", "REG-06")
+@pytest.mark.req("REG-02", "REG-06")
 async def test_a_free_seat_is_answered_from_memory_as_well(
     site: Site, services: Services, sale: Sale, db: Database, live: None
 ) -> None:

@@ -339,7 +339,7 @@ VERBS: dict[str, Callable[[Sale, Connection], Awaitable[Any]]] = {
 }
 
 
-@pytest.mark.req("REG-28", "REG-27", "EXT-05", "TEST-09")
+@pytest.mark.req("REG-28", "REG-27", "TEST-09")
 @pytest.mark.parametrize("verb", VERBS)
 async def test_what_is_told_brings_every_tier_to_what_postgresql_says(
     worker: Worker, process: Reader, sale: Sale, owner_conn: Connection, verb: str
@@ -449,7 +449,7 @@ async def test_other_databases_and_rubbish_are_passed_over(worker: Worker, proce
     assert (process.follower._at, process.follower._confirmed_at) == (at, confirmed)
 
 
-@pytest.mark.req("RSV-31", "PUB-01", "PUB-02", "PUB-03")
+@pytest.mark.req("RSV-31", "PUB-01", "PUB-02")
 async def test_messages_say_what_happened_in_the_seeds_words(
     worker: Worker, sale: Sale, owner_conn: Connection
 ) -> None:
@@ -716,7 +716,7 @@ async def change_seating_only(sale: Sale) -> None:
     await save(sale.services.studio, await event_now(sale.db, sale.event), sale.seated.wanted(overlay))
 
 
-@pytest.mark.req("RSV-43", "HOLD-18")
+@pytest.mark.req("HOLD-18")
 async def test_an_event_that_is_not_sold_any_more_leaves_redis(worker: Worker, sale: Sale) -> None:
     """Its map goes; nothing of it is believed."""
     await move(sale.services.studio, sale.place, sale.event, Verb.UNPUBLISH)

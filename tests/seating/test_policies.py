@@ -152,7 +152,7 @@ async def stored_apart(db: Database, place: Organization, *names: str) -> None:
         assert pair == json.loads(json.dumps({name: [getattr(before, name), getattr(after, name)]}))
 
 
-@pytest.mark.req("POL-06", "POL-07", "POL-08", "POL-09")
+@pytest.mark.req("POL-06", "POL-08")
 async def test_what_wheelchair_users_are_owed_is_stored(db: Database, place: Organization) -> None:
     """Each field by itself."""
     await stored_apart(
@@ -165,7 +165,7 @@ async def test_what_wheelchair_users_are_owed_is_stored(db: Database, place: Org
     )
 
 
-@pytest.mark.req("POL-10", "POL-11", "POL-12", "POL-13")
+@pytest.mark.req("POL-10", "POL-13")
 async def test_what_a_booking_is_is_stored(db: Database, place: Organization) -> None:
     """Each field by itself."""
     await stored_apart(
@@ -178,7 +178,7 @@ async def test_what_a_booking_is_is_stored(db: Database, place: Organization) ->
     )
 
 
-@pytest.mark.req("POL-14", "POL-15", "POL-16")
+@pytest.mark.req("POL-14", "POL-15")
 async def test_what_holds_and_groups_are_bounded_by_is_stored(db: Database, place: Organization) -> None:
     """Each field by itself; and no limit again."""
     await stored_apart(

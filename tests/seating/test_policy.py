@@ -78,7 +78,7 @@ def test_what_may_be_offered() -> None:
     held_to("allowed_access_modes", modes, [["public"], ["whitelist", "public"]], wrong)
 
 
-@pytest.mark.req("POL-06", "POL-07", "POL-08", "POL-09")
+@pytest.mark.req("POL-06", "POL-08")
 def test_what_wheelchair_users_are_owed() -> None:
     """The rules are on; 85 per cent; one space in a booking; on the record."""
     is_flag("enforce_accessibility_rules", default=True)
@@ -89,7 +89,7 @@ def test_what_wheelchair_users_are_owed() -> None:
     held_to("max_companions_per_wheelchair", 1, [1, 3], [0, 4, None])
 
 
-@pytest.mark.req("POL-10", "POL-11", "POL-12", "POL-13")
+@pytest.mark.req("POL-10", "POL-13")
 def test_what_a_booking_is() -> None:
     """Ten seats, no orphans, not necessarily side by side, ten minutes."""
     held_to("max_seats_per_booking", 10, [1, 40], [0, 41, -1, 10.5])
@@ -99,7 +99,7 @@ def test_what_a_booking_is() -> None:
     assert FIELDS["default_hold_ttl_minutes"].is_overridable
 
 
-@pytest.mark.req("POL-14", "POL-15", "POL-16")
+@pytest.mark.req("POL-14", "POL-15")
 def test_what_holds_and_groups_are_bounded_by() -> None:
     """No limit is null; a group is parted by two rows at most, and picks for itself."""
     held_to("max_holds_per_user", None, [None, 1, 10_000], [0, 10_001, "none", False])
