@@ -1,6 +1,6 @@
 # The only entry point: `make` alone says what there is.
 .DEFAULT_GOAL := help
-.PHONY: help requirements setup ready check test demo serve fix bench sim screens openapi functions lock clean
+.PHONY: help requirements setup ready check test demo serve fix bench sim blackbox screens openapi functions lock clean
 PY := .venv/bin/python
 PYTEST := .venv/bin/pytest
 # So many processes run tests, for a machine of two cores; on another one: make test WORKERS=4
@@ -58,6 +58,9 @@ bench: setup ## Print what the ground costs (figures of one machine, to be compa
 sim: setup ## Kill and hurt at random for a while and audit what is left (SEED=1 STEPS=20 SECONDS=20 CYCLES=5)
 	$(PYTEST) tests/sim -m sim -s -n 0 $(ARGS)
 	CYCLES=$${CYCLES:-5} $(PYTEST) tests/faults/test_registry_kills.py -s -n 0 $(ARGS)
+
+blackbox: setup ## Sell over HTTP under faults of every kind and check every answer (MINUTES=10 SEED=1)
+	$(PY) -m tests.blackbox --minutes $${MINUTES:-10} --seed $${SEED:-1} $(ARGS)
 
 screens: setup ## Take pictures of every screen into docs/screens
 	$(PYTEST) tests/browser/test_screens.py -m screens -s -n 0 $(ARGS)

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import pickle
 import random
 import shutil
 import sys
@@ -27,7 +28,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.blackbox", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--buyers", type=int, default=24)
+    parser.add_argument("--buyers", type=int, default=20)
+    parser.add_argument("--save", type=Path, help="write the history to this file (pickle), to look at it later")
     chosen = parser.parse_args()
     plan = Plan(
         seed=chosen.seed,
@@ -43,6 +45,8 @@ def main() -> int:
     folder.chmod(0o755)  # PostgreSQL's own user has to reach it
     try:
         history = asyncio.run(run(folder, plan, say=lambda line: print(line, flush=True)))
+        if chosen.save:
+            chosen.save.write_bytes(pickle.dumps(history))
         violations = check(history)
         print(render(history, violations))
     finally:

@@ -19,6 +19,7 @@ BASKET_MAX = 5
 REPEATS_MAX = 80
 REPEAT_PAUSE_S = 0.5
 REPEAT_CHANCE = 0.1
+FORGET_CHANCE = 0.5
 KEY_CHANCE = 0.5
 NEW_CONNECTION_CHANCE = 0.03
 QUIET_SEATS = 8
@@ -67,11 +68,18 @@ class Buyer:
     held_count: int = HOLDS_PER_GUEST - FIRST_HOLDS
 
     async def run(self) -> None:
-        """Buy until the sale is over. What a guest holds when another comes is left to expire."""
+        """Buy until the sale is over."""
         while not self.sale.is_over.is_set():
             if await self._come_in():
                 await self._shop_around()
-                self.held_count = 0
+                await self._leave()
+
+    async def _leave(self) -> None:
+        """Release everything, or forget it."""
+        if self.chance.random() > FORGET_CHANCE:
+            while self.basket and not self.sale.is_over.is_set():
+                await self._release()
+        self.held_count = 0
 
     async def _come_in(self) -> bool:
         self.caller.client.close()
