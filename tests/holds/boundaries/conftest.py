@@ -13,8 +13,10 @@ from voelgoed.wiring import Services
 
 @pytest.fixture(scope="session")
 async def frozen(servers: Embedded, settings: Settings, services: Services, worker_id: str) -> AsyncIterator[BoxOffice]:
+    """One database for all these tests. After the last of them no invariant of it is broken."""
     async with open_office(servers, settings, services, f"frozen_{worker_id}", is_frozen=True) as opened:
         yield opened
+        assert await auditing.verify(opened.db) == []
 
 
 @pytest.fixture
@@ -22,10 +24,3 @@ async def office(frozen: BoxOffice) -> BoxOffice:
     """An organization of the test's own, at the time that it really is."""
     await frozen.reset_clock()
     return await frozen.new_organization()
-
-
-@pytest.fixture(scope="module", autouse=True)
-async def invariants(frozen: BoxOffice) -> AsyncIterator[None]:
-    """After the tests of a module no invariant of the database is broken."""
-    yield
-    assert await auditing.verify(frozen.db) == []

@@ -151,6 +151,25 @@ async def test_come_again_when_what_counts_is_old_enough(office: BoxOffice, kind
     assert await refuse(office, kind(office, 1, user_id)) == counted + WINDOW
 
 
+@KINDS
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["ten held", "forty granted"])
+async def test_hold_outside_the_window_decides_nothing(office: BoxOffice, kind: Kind, *, is_cancelled: bool) -> None:
+    """At five minutes a hold neither counts nor decides when to come again: the next one does."""
+    user_id, began = new_id(), await office.now()
+    await grant(office, kind(office, 1, user_id))
+    counted = await office.advance(minutes=1)
+    if is_cancelled:
+        for _ in range(4):
+            await office.release(await grant(office, kind(office, PER_WINDOW - 1, user_id)))
+        await office.set_clock(began + WINDOW)
+        await office.release(await grant(office, kind(office, 4, user_id)))  # thirty-six and four
+    else:
+        await grant(office, kind(office, PER_WINDOW - 1, user_id))
+        await office.set_clock(began + WINDOW)
+        await grant(office, kind(office, 1, user_id))
+    assert await refuse(office, kind(office, 1, user_id)) == counted + WINDOW
+
+
 @pytest.mark.parametrize("own", [9, 10])
 @KINDS
 async def test_signing_in_counts_towards_the_rate(office: BoxOffice, kind: Kind, own: int) -> None:
