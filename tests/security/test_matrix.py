@@ -1,4 +1,4 @@
-"""Every route, for every role, for every relation: the answer is the one the table of permissions gives."""
+"""Every route, for every role, for every relation: the answer is the one that `permitted.py` gives."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,9 +16,9 @@ from tests.make.layouts import SMALL, allow_everything, make_layout
 from tests.make.prices import make_rule
 from tests.make.seating import Seated, seated_event
 from tests.make.web import Site
+from tests.security.permitted import ACTION_OF_ROUTE, ROLES_OF_ACTION
 from voelgoed.accounts import store, tokens
 from voelgoed.accounts.model import Role
-from voelgoed.accounts.permissions import ALLOWED, Action
 from voelgoed.cache import Cache
 from voelgoed.db import Database
 from voelgoed.events import store as event_store
@@ -642,9 +642,9 @@ def plain(answer: httpx2.Response) -> tuple[int, Any, dict[str, str]]:
     return answer.status_code, body, headers
 
 
-def expected(case: Case, action: Action, roles: frozenset[Role], role: str) -> int | None:
-    """What the table says: a refusal's status, or None when the route itself must answer."""
-    if not ALLOWED[action] & roles:
+def expected(case: Case, action: str, roles: frozenset[Role], role: str) -> int | None:
+    """Return the status of the refusal that is written down, or None when the route itself must answer."""
+    if not ROLES_OF_ACTION[action] & roles:
         return 401 if role == "anonymous" else 403
     return 403 if case.is_for_people and role.startswith("api_key") else None
 
@@ -657,7 +657,7 @@ async def test_the_answer_is_what_the_table_says(
 ) -> None:
     """Refused where the role is not marked; where it is, foreign, absent and deleted are all the same nothing."""
     case = CASES[method, template]
-    action = RULE_OF[method, template].action
+    action = ACTION_OF_ROUTE[method, template]
     world, headers, roles = await enter(db, role)
     targets = await case.targets(world) if case.targets else {"own": ""}
     refused = expected(case, action, roles, role)
