@@ -122,6 +122,13 @@ class Fault:
     lifted: float = math.inf
     recovered: float = math.inf
     clock_step_s: int = 0
+    is_in_transaction: bool = False
+    """Whether the frozen process had a transaction open that writes: readers of the audit log wait for its end."""
+
+    @property
+    def delays_map(self) -> bool:
+        """Return whether the seat map may be older than usual. Without the worker and Valkey it must not."""
+        return self.kind not in MAP_UNAFFECTED or self.is_in_transaction
 
     def overlaps(self, start: float, end: float, *, settle_s: float = 0.0) -> bool:
         return self.began <= end and start <= self.recovered + settle_s
@@ -175,6 +182,10 @@ class History:
     def of(self, *ops: Op) -> Iterable[Call]:
         """Return the calls of these kinds, in the order in which they began."""
         return (call for call in self.calls if call.op in ops)
+
+    def is_map_delayed(self, start: float, end: float, *, settle_s: float) -> bool:
+        """Return whether a fault excused an old seat map at some time between `start` and `end`."""
+        return any(one.delays_map and one.overlaps(start, end, settle_s=settle_s) for one in self.faults)
 
     def has_fault(self, start: float, end: float, kinds: Iterable[FaultKind], *, settle_s: float = 0.0) -> bool:
         """Return whether a fault of one of these kinds was in effect at some time between `start` and `end`."""

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from tests.blackbox.history import MAP_UNAFFECTED, RESERVES, FaultKind, History, Op, Outcome, Witness
+from tests.blackbox.history import RESERVES, History, Op, Outcome, Witness
 from tests.blackbox.hold_checks import blocked_spans
 from tests.blackbox.tenures import Ledger, Span, Tenure
 from tests.blackbox.violations import Rule, Violation
@@ -13,7 +13,6 @@ STALE_S = 5.0
 """A map may lag behind by this much, whatever happens to the worker and to Valkey."""
 SETTLE_S = 5.0
 """After other faults a web process may take this long to catch up."""
-DISTURBING = frozenset(FaultKind) - MAP_UNAFFECTED
 
 
 def find_stale_maps(history: History, ledger: Ledger) -> Iterator[Violation]:
@@ -22,7 +21,7 @@ def find_stale_maps(history: History, ledger: Ledger) -> Iterator[Violation]:
     seats = [SeatPast(seat_id, ledger, blocks.get(seat_id, [])) for seat_id in history.seat_ids]
     for call in history.of(Op.MAP):
         since = call.began - STALE_S
-        if not call.statuses or history.has_fault(since, call.ended, DISTURBING, settle_s=SETTLE_S):
+        if not call.statuses or history.is_map_delayed(since, call.ended, settle_s=SETTLE_S):
             continue
         for digit, seat in zip(call.statuses, seats, strict=True):
             error = seat.error_of(digit, since, call.ended)

@@ -20,6 +20,7 @@ from tests.blackbox.server import Product
 
 RECOVERY_WAIT_S = 60.0
 READY_IN_A_ROW = 6
+ADMIN_WAIT_S = 2.0
 BUSY_BACKENDS = 4
 ROLES = {
     FaultKind.KILL_WEB: "web",
@@ -148,6 +149,7 @@ class Nemesis:
         os.kill(pid, signal.SIGKILL if is_kill else signal.SIGSTOP)
         try:
             yield
+            fault.is_in_transaction = not is_kill and await self._is_writer_stuck()
         finally:
             if not is_kill:
                 with contextlib.suppress(ProcessLookupError):
@@ -160,6 +162,20 @@ class Nemesis:
                 await asyncio.sleep(0.05)
         # Most of PostgreSQL's backends are idle; those that have worked most are most likely to hold locks.
         return sorted(pids, key=self.product.cpu_ticks)[-BUSY_BACKENDS:] if role == "backend" else pids
+
+    async def _is_writer_stuck(self) -> bool:
+        """Return whether a transaction that writes has been open for more than a second."""
+        statement = (
+            "select exists (select from pg_stat_activity"
+            " where backend_xid is not null and xact_start < clock_timestamp() - interval '1 second')"
+        )
+        with contextlib.suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            conn = await asyncpg.connect(self.product.database_url, timeout=ADMIN_WAIT_S, command_timeout=ADMIN_WAIT_S)
+            try:
+                return bool(await conn.fetchval(statement))
+            finally:
+                conn.terminate()
+        return False
 
     @contextlib.asynccontextmanager
     async def _clock_stepped(self, fault: Fault) -> AsyncIterator[None]:

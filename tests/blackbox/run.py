@@ -110,7 +110,6 @@ async def _agree(sale: Sale, viewers: Sequence[Viewer]) -> bool:
 
 
 def _line(fault: Fault) -> str:
-    return (
-        f"  {fault.kind} {fault.detail}: lasted {fault.lifted - fault.began:.1f} s,"
-        f" ready {fault.recovered - fault.lifted:.1f} s later"
-    )
+    where = " in a transaction" if fault.is_in_transaction else ""
+    lasted_s, ready_s = fault.lifted - fault.began, fault.recovered - fault.lifted
+    return f"  {fault.kind} {fault.detail}{where}: lasted {lasted_s:.1f} s, ready {ready_s:.1f} s later"

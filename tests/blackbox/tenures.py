@@ -152,7 +152,7 @@ def _latest_end(history: History, made: float, end: float) -> float:
         if fault.began <= made <= fault.recovered:
             end += abs(fault.clock_step_s)
         suspect_until = fault.recovered + max(0, -fault.clock_step_s) + CLOCK_SETTLE_S
-        if fault.began <= end <= suspect_until:
+        if fault.began - CLOCK_SETTLE_S <= end <= suspect_until:  # not tidied away yet, it may be held again
             end = suspect_until
     return end
 

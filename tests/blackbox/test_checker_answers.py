@@ -105,6 +105,15 @@ def test_a_map_that_shows_an_ended_hold_is_reported() -> None:
     assert story.rules() == {Rule.STALE_MAP}
 
 
+def test_a_map_may_be_old_while_a_writing_transaction_is_frozen() -> None:
+    story = Story()
+    story.hold(ANNE, 0, "a")
+    frozen = Fault(kind=FaultKind.FREEZE_WORKER, detail="", began=50, lifted=90, recovered=90, is_in_transaction=True)
+    story.history.faults = [frozen]
+    story.call(Op.MAP, BEN, TTL_S + 20, statuses="10")
+    assert story.rules() == set()
+
+
 def test_a_map_that_misses_a_hold_is_reported() -> None:
     story = Story()
     story.hold(ANNE, 0, "a")
