@@ -101,7 +101,7 @@ class Database:
         self._pool = pool
         self._acquire_timeout_s = acquire_timeout_s
         self.clock_latest: Callable[[], str | None] = lambda: None
-        """Returns the latest time that PostgreSQL's clock can show unless it has stepped; None where nobody looks."""
+        """Returns the latest time PostgreSQL's clock can show unless it has stepped, or None if it is not watched."""
         self._noticed_at = float("-inf")
 
     @classmethod

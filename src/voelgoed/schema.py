@@ -199,7 +199,7 @@ def load_function_set(migrations: Sequence[Migration]) -> FunctionSet:
 
 
 def compare_functions(ours: FunctionSet, applied: FunctionSet) -> FunctionsState:
-    """Decide what to do with our functions. One version has one text, except while somebody edits it."""
+    """Decide what to do with our functions. One version has one text, except in a checkout where it is being edited."""
     if ours.version != applied.version:
         return FunctionsState.PENDING if ours.version > applied.version else FunctionsState.NEWER
     differing = [path for path, checksum in ours.checksums.items() if applied.checksums.get(path) != checksum]

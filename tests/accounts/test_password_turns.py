@@ -81,7 +81,7 @@ async def test_a_sign_in_waits_for_one_hash_of_each_other_network(hashing: Hashi
 
 @pytest.mark.parametrize("hashing", [{"waiting_per_network_max": 3}], indirect=True)
 async def test_a_network_has_so_many_waiting_and_no_more(hashing: Hashing) -> None:
-    """The one over the limit is told when to come again; other networks are not concerned."""
+    """The request over the limit learns when to retry. Other networks are not affected."""
     three = await hashing.ask("office", 3)
     (over,) = await hashing.ask("office")
     assert isinstance(over.exception(), RateLimited)
@@ -90,12 +90,12 @@ async def test_a_network_has_so_many_waiting_and_no_more(hashing: Hashing) -> No
     assert [refused(task) for task in (*three, other)] == [None] * 4
     hashing.go_on.set()
     await asyncio.gather(*three, other)
-    assert await asyncio.gather(*await hashing.ask("office", 3)) == [False] * 3  # nobody's password is right
+    assert await asyncio.gather(*await hashing.ask("office", 3)) == [False] * 3  # every password is wrong
 
 
 @pytest.mark.parametrize("hashing", [{"waiting_max": 4}], indirect=True)
 async def test_the_longest_queue_makes_room_when_all_is_full(hashing: Hashing) -> None:
-    """For a network with at least two fewer; the last one to come gives way, and nobody's only one."""
+    """For a network with at least two fewer; the last one to come gives way, and no network loses its only one."""
     a, b = await hashing.ask("a", 2), await hashing.ask("b", 2)
     (c,) = await hashing.ask("c")
     await asyncio.wait({a[1]})
@@ -124,7 +124,7 @@ async def test_requests_that_are_gone_wait_no_longer(hashing: Hashing) -> None:
 
 
 async def test_a_request_that_is_cancelled_while_it_runs_keeps_its_thread(hashing: Hashing) -> None:
-    """No more hashes run than there are threads, whoever hangs up."""
+    """No more hashes run than there are threads, even when clients hang up."""
     hashing.go_on.set()
     await hashing.passwords.verify(None, "warm", network="warm")
     hashing.go_on.clear()

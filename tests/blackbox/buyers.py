@@ -43,7 +43,7 @@ class Sale:
     key_numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def caller(self) -> Caller:
-        """Return somebody new at a new connection."""
+        """Return a new buyer on a new connection."""
         return Caller(self.history, self.event, self.product.client())
 
     def chance(self, name: str) -> random.Random:

@@ -84,7 +84,7 @@ def find_phantom_refusals(history: History, ledger: Ledger) -> Iterator[Violatio
             since = first - MEMORY_S - SLACK_S
             others = ledger.possible_at(place, since, call.ended, except_owner=call.buyer)
             if error == "seat_held_by_another_user" and not others:
-                text = f"seat {place} was refused at {call.began:.2f}, and nobody else can have held it"
+                text = f"seat {place} was refused at {call.began:.2f}, and no other buyer can have held it"
                 yield Violation(rule=Rule.PHANTOM_REFUSAL, at=call.began, text=text)
             window = Span(since, call.ended)
             if error == "seat_not_available" and not any(

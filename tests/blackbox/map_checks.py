@@ -47,7 +47,7 @@ class SeatPast:
         """Return what is wrong with a map that shows this digit, if the seat never looked so within the window."""
         window = Span(since, until)
         if digit == "1" and not any(span.overlaps(window) for span in self._possible):
-            return "shown as held, and nobody can have held it"
+            return "shown as held, and no buyer can have held it"
         if digit == "3" and not any(span.overlaps(window) for span in self._blocks):
             return "shown as blocked, and it was not"
         if digit == "0" and self._is_held_throughout(since, until):

@@ -182,7 +182,7 @@ def _environment(folder: Path) -> dict[str, str]:
     """Return this machine's environment without settings of its own.
 
     All guests come from one address, so it has no limit. A session is idle by PostgreSQL's clock, so a step of an hour
-    would sign everybody out after the usual 30 minutes.
+    would sign everyone out after the usual 30 minutes.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("VOELGOED_")}
     return kept | {

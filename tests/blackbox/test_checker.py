@@ -198,7 +198,7 @@ def test_a_block_ends_a_hold() -> None:
 
 
 def test_a_clock_step_excuses_late_ends_but_no_early_ones() -> None:
-    """While PostgreSQL's clock is doubted holds may outlive their time, but nobody may take them over."""
+    """While PostgreSQL's clock is doubted, holds may outlive their time but must not be taken over."""
     story = Story()
     story.history.faults = [clock_step(+3600, began=TTL_S - 10, lifted=TTL_S + 10)]
     story.hold(ANNE, 0, "a")

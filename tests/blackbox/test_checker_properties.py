@@ -123,7 +123,7 @@ def _refused(call: Call, error: str) -> Call:
 
 @dataclass(frozen=True)
 class Deed:
-    """One call that somebody makes: when, for how long, and what becomes of it."""
+    """One call of a buyer: when it began, how long it took, and its outcome."""
 
     op: Op
     buyer: str

@@ -49,7 +49,7 @@ def broken_rules(sale: Sale) -> set[Rule]:
 
 @pytest.mark.timeout(180)
 async def test_corruption_of_the_database_is_reported(data_dir: Path) -> None:
-    """A lost hold, a seat with two holders, a hold given to another buyer, and a hold that nobody asked for."""
+    """A lost hold, a seat with two holders, a hold given to another buyer, and a hold that no buyer requested."""
     async with serving(data_dir) as product:
         event = await create_event(product)
         sale = Sale(product, event, new_history(event), seed=1, pause_s=0.0)

@@ -160,7 +160,7 @@ def test_proxies_that_are_not_counted_keep_it_from_starting(data_dir: Path) -> N
 
 
 def test_a_header_that_is_ignored_is_seen(lived_in: Path) -> None:
-    """What a proxy that nobody counted sends shows up in the running installation's numbers."""
+    """The headers of a proxy that is not configured show up in the installation's metrics."""
     with installation(lived_in, VOELGOED_METRICS_TOKEN="let me in") as running:
         env = environment(lived_in, VOELGOED_PORT=running.address.rsplit(":", 1)[1])
         env["VOELGOED_METRICS_TOKEN"] = "let me in"

@@ -47,7 +47,7 @@ async def watching(faulty: Unwritable) -> AsyncIterator[asyncio.Task[None]]:
 
 
 async def until_restarted(faulty: Unwritable, times: int) -> None:
-    """Wait until PostgreSQL has been started so many times again."""
+    """Wait until PostgreSQL has been restarted this many times."""
     seen = {faulty.servers.pids()["postgres"]}
     async with asyncio.timeout(WITHIN_S):
         while len(seen) <= times:

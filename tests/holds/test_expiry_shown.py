@@ -120,7 +120,7 @@ async def test_a_map_in_memory_shows_a_hold_as_over_from_its_end_on(process: Pro
 
 
 async def test_a_map_that_is_loaded_shows_a_hold_as_over(process: Process, sale: Sale, holds: Holds) -> None:
-    """From PostgreSQL, each time anew, as without the journal: the map, and the counts beside it."""
+    """Load the map and the counts from PostgreSQL each time, as without the journal."""
     end = holds.end
     process.hot.is_live = lambda: False
     key = sale.place.id, sale.event.id

@@ -33,7 +33,7 @@ class Reading(NamedTuple):
 def step_between(before: Reading, after: Reading) -> timedelta | None:
     """Return by how much the clock has jumped between two readings, beyond the time that passed; None if it has not.
 
-    How long the readings took is allowed for: nobody can tell when within them the clock was read.
+    How long the readings took is allowed for, because the clock may have been read at any moment within them.
     """
     slack = timedelta(seconds=(before.ended - before.began) + (after.ended - after.began))
     step = (after.shown - before.shown) - timedelta(seconds=after.ended - before.ended)

@@ -36,7 +36,7 @@ class Proxies:
     def _warn(self) -> None:
         """Count a header that is ignored, and log it at most once a minute.
 
-        It may be a visitor's own invention. Behind a proxy that nobody has counted it means that all visitors share one
+        It may be a visitor's own invention. Behind a proxy that is not configured it means that all visitors share one
         address and one set of limits.
         """
         metrics.count(metrics.FORWARDED_IGNORED)

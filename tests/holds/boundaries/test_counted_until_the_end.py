@@ -97,7 +97,7 @@ async def test_hold_counts_until_its_end(
 @pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, limit in LIMITS.items() for kind in limit.kinds])
 @pytest.mark.parametrize("change", ["released", "sold", "taken over"])
 async def test_ended_hold_makes_room(office: BoxOffice, name: str, kind: str, change: str) -> None:
-    """Exactly as much room as it took: what is released, sold or expired is not held any more."""
+    """Exactly as much room as it took: what is released, sold or expired is no longer held."""
     limit, user_id = LIMITS[name], new_id()
     await office.allow(**limit.policy)
     asks = [await hold(office, kind, 1, user_id) for _ in range(limit.most)]

@@ -108,7 +108,7 @@ async def test_extending(office: BoxOffice, kind: str, before: timedelta) -> Non
 @MOMENTS
 @KINDS
 async def test_end_of_an_extended_hold(office: BoxOffice, kind: str, before: timedelta) -> None:
-    """The first end passes without a trace. At the second nothing can be extended, taken over or kept any more."""
+    """The first end passes without a trace. At the second nothing can be extended, taken over or kept."""
     ask, first = await hold(office, kind)
     await office.extend(ask)
     wanted = office.ask(seat_of(ask)) if kind == "seat" else office.ask(places=1, zone=PIT)

@@ -185,7 +185,7 @@ async def test_signing_in_counts_towards_the_rate(office: BoxOffice, kind: Kind,
 @pytest.mark.parametrize("whose", ["the guest's", "the account's"])
 @KINDS
 async def test_signing_in_at_the_edge_of_the_window(office: BoxOffice, kind: Kind, whose: str, age: timedelta) -> None:
-    """At five minutes neither the guest's hold nor the account's counts any more."""
+    """At five minutes neither the guest's hold nor the account's still counts."""
     guest_id, user_id = new_id(), new_id()
     first, second = (guest_id, user_id) if whose == "the guest's" else (user_id, guest_id)
     began = await office.now()

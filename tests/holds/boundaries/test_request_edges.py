@@ -21,7 +21,7 @@ MOST = 4
 
 
 def waiting(count: int, said: list[Said], *, since: float = OLDEST) -> Waiting:
-    """A request for so many seats, by a buyer of its own."""
+    """A request for this many seats, by a new buyer."""
     ask = Ask(
         organization_id=OrganizationId(UUID(int=1)),
         event_id=UUID(int=2),

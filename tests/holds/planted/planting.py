@@ -37,7 +37,7 @@ select p.oid::regprocedure::text as signature, pg_get_functiondef(p.oid) as defi
 
 
 class NotPlanted(Exception):
-    """A bug cannot be planted, because the functions are not what it expects. It has to be written anew."""
+    """A bug cannot be planted, because the functions are not what it expects. It has to be rewritten."""
 
 
 def wrap(function: str, body: str, *, declare: str = "") -> Plant:

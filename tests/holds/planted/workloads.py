@@ -23,7 +23,7 @@ HOUR_S = 3_600
 
 
 async def wait_until_blocked(office: BoxOffice, sessions: int, *tasks: asyncio.Task[Any]) -> None:
-    """Wait until so many sessions wait for a lock, or until the tasks are done without one."""
+    """Wait until this many sessions wait for a lock, or until the tasks are done without one."""
     admin = await asyncpg.connect(office.servers.admin_url)
     blocked = "select count(*) from pg_stat_activity where datname = $1 and wait_event_type = 'Lock'"
     try:

@@ -55,7 +55,7 @@ class Readiometer:
     """Checks the stores and caches the result for a second, so that the route costs nothing under load.
 
     It has its own connection: a pool that is busy with a rush must not look like a database that is down. The state is
-    checked anew each time and never remembered, so a process cannot stay not ready after the fault is gone.
+    checked each time and never cached, so a process cannot stay not ready after the fault is gone.
     """
 
     def __init__(self, services: Services, closing: asyncio.Event) -> None:
