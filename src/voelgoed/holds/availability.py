@@ -194,9 +194,12 @@ class Availability:
         """What PostgreSQL said of a seat within the last second, if that bars the ask; None when it must be asked."""
         if len(ask.items) != 1 or ask.key is not None or (seat_id := ask.items[0].seat_id) is None:
             return None  # a group is told of every seat of it, and a key may have been answered before
-        found = self.peek(ask.event_id)
+        found = self._maps.get(ask.event_id)
         if found is None or found.organization_id != ask.organization_id:
             return None
+        if found.in_the_way(seat_id, ask.user_id, self._clock()) is None:
+            return None  # most requests: they need not wait for holds to be expired in the map
+        self._expire(found, milliseconds(self._expired_by()))
         way = found.in_the_way(seat_id, ask.user_id, self._clock())
         if way is None:
             return None

@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from voelgoed.http.exchange import Exchange
-from voelgoed.network import client_address
+from voelgoed.network import client_address, parse_address
 from voelgoed.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -28,7 +28,7 @@ class Proxies:
         if not self._trusted_count:
             if FORWARDED_FOR in exchange.headers or b"forwarded" in exchange.headers:
                 self._warn()
-            return client_address(exchange.client, "", 0)
+            return parse_address(exchange.client or "")
         # A proxy may add a header of its own instead of extending the one it got: together they are one list.
         said = b",".join([value for name, value in exchange.head.pairs if name == FORWARDED_FOR])
         return client_address(exchange.client, said.decode("latin-1"), self._trusted_count)
