@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tests.blackbox.history import Call, FaultKind, History, Op, Outcome
-from tests.blackbox.tenures import EXTENSION_S, Ledger, Tenure
+from tests.blackbox.history import RESERVES, Call, FaultKind, History, Op, Outcome
+from tests.blackbox.tenures import CLOCK_SETTLE_S, EXTENSION_S, Ledger, Tenure
 from tests.blackbox.violations import Rule, Violation
 
 CANNOT_WRITE = (FaultKind.DISK_FULL, FaultKind.READ_ONLY)
@@ -12,6 +12,8 @@ NOTICE_S = 3.0
 """So long after PostgreSQL stops accepting writes, readiness must say so."""
 PRECISION_S = 0.001
 SLACK_S = 1.0
+COUNTDOWN_SLACK_S = 2.0
+"""Answers give whole seconds, and the time at which a web process last read PostgreSQL's clock is not exact."""
 REFUSALS = {
     Op.SIGN_IN: set[str](),
     Op.RESERVE_SEAT: {
@@ -50,6 +52,23 @@ def find_keys_with_two_answers(history: History, ledger: Ledger) -> Iterator[Vio
 
 def _answer_of(call: Call) -> tuple[int, str, tuple[str, ...]]:
     return call.status, call.error, tuple(sorted(one.hold_id for one in call.holds))
+
+
+def find_wrong_countdowns(history: History, ledger: Ledger) -> Iterator[Violation]:
+    """New holds whose answer gives them more or less time than they have, except while PostgreSQL's clock is wrong."""
+    sent: set[tuple[str, str]] = set()
+    for call in history.of(*RESERVES):
+        is_repeat = (call.buyer, call.key) in sent
+        sent |= {(call.buyer, call.key)} if call.key else set()
+        clock = history.has_fault(call.began, call.ended, [FaultKind.CLOCK_STEP], settle_s=CLOCK_SETTLE_S)
+        if call.status != 201 or is_repeat or clock:
+            continue
+        least_s = history.ttl_s - (call.ended - call.began) - COUNTDOWN_SLACK_S
+        for seen in call.holds:
+            is_new = ledger.tenures[seen.hold_id].seen[0][0] is call
+            if is_new and not (seen.is_held and least_s <= seen.left_s <= history.ttl_s):
+                text = f"hold {seen.hold_id} is new at {call.began:.2f} and has {seen.left_s} s left"
+                yield Violation(rule=Rule.COUNTDOWN, at=call.ended, text=text)
 
 
 def find_wrong_extensions(history: History, ledger: Ledger) -> Iterator[Violation]:

@@ -17,6 +17,7 @@ CHECKS: tuple[Check, ...] = (
     hold_checks.find_blocked_seats_held,
     hold_checks.find_oversold_zones,
     answer_checks.find_keys_with_two_answers,
+    answer_checks.find_wrong_countdowns,
     answer_checks.find_wrong_extensions,
     answer_checks.find_unexpected_answers,
     answer_checks.find_wrong_readiness,

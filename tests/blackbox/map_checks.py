@@ -39,7 +39,7 @@ class SeatPast:
         self.reported = ""
         tenures = ledger.by_place.get(seat_id, [])
         self._blocks = blocks
-        self._possible = [one.possible for one in tenures] + [span for _, _, span in ledger.guesses.get(seat_id, ())]
+        self._possible = [one.possible for one in tenures] + [claim.span for claim in ledger.guesses.get(seat_id, ())]
         self._certain = sorted((one.certain for one in tenures if not one.has_odd_end), key=lambda span: span.start)
         self._starts = [span.start for span in self._certain]
 

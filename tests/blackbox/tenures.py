@@ -16,6 +16,7 @@ EXTENSION_S = 300.0
 LATE_EFFECT_S = 60.0
 """A call without an answer may take effect this long after it began: its web process may have been frozen."""
 CLOCK_SETTLE_S = 5.0
+MINUTE_S = 60.0
 ROUNDING_S = 1.0
 """Answers give whole seconds."""
 
@@ -32,6 +33,15 @@ class Span:
 
     def covers(self, start: float, end: float) -> bool:
         return self.start <= start and end < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Somebody who may have held a place for a while."""
+
+    owner: str
+    quantity: int
+    span: Span
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,18 +69,34 @@ class Ledger:
 
     tenures: dict[str, Tenure]
     by_place: dict[str, list[Tenure]]
-    guesses: dict[str, list[tuple[str, int, Span]]]
-    """By place: owner, quantity and possible span of requests whose outcome stayed unknown."""
+    guesses: dict[str, list["Claim"]]
+    """By place: requests whose outcome stayed unknown."""
+    _minutes: dict[tuple[str, int], list["Claim"]] = field(default_factory=dict)
+    """By place and minute, everything that may have occupied the place within that minute."""
+
+    def __post_init__(self) -> None:
+        """Sort all claims into minutes: a long run asks for them tens of thousands of times."""
+        claims = [(one.place, Claim(one.owner, one.quantity, one.possible)) for one in self.tenures.values()]
+        claims += [(place, claim) for place, found in self.guesses.items() for claim in found]
+        last = max((claim.span.end for _, claim in claims if claim.span.end < math.inf), default=0.0)
+        for place, claim in claims:
+            for minute in _minutes_of(claim.span.start, min(claim.span.end, last + MINUTE_S)):
+                self._minutes.setdefault((place, minute), []).append(claim)
 
     def possible_at(self, place: str, start: float, end: float, *, except_owner: str = "") -> int:
         """Return the largest quantity that others may have held between `start` and `end`."""
         window = Span(start, end)
-        tenures = ((one.owner, one.quantity, one.possible) for one in self.by_place.get(place, ()))
-        return sum(
-            quantity
-            for owner, quantity, span in (*tenures, *self.guesses.get(place, ()))
-            if owner != except_owner and span.overlaps(window)
-        )
+        found = {
+            id(claim): claim.quantity
+            for minute in _minutes_of(start, end)
+            for claim in self._minutes.get((place, minute), ())
+            if claim.owner != except_owner and claim.span.overlaps(window)
+        }
+        return sum(found.values())
+
+
+def _minutes_of(start: float, end: float) -> range:
+    return range(int(start // MINUTE_S), int(end // MINUTE_S) + 1)
 
 
 def read_tenures(history: History) -> Ledger:
@@ -172,13 +198,13 @@ def _attempts(history: History) -> dict[tuple[str, str], list[Call]]:
     return found
 
 
-def _guesses(history: History) -> dict[str, list[tuple[str, int, Span]]]:
-    found: dict[str, list[tuple[str, int, Span]]] = defaultdict(list)
+def _guesses(history: History) -> dict[str, list[Claim]]:
+    found: dict[str, list[Claim]] = defaultdict(list)
     for call in history.of(*RESERVES):
         if call.outcome is Outcome.UNKNOWN:
             end = _latest_end(history, call.began, call.began + LATE_EFFECT_S + history.ttl_s)
             for place in call.places:
-                found[place].append((call.buyer, call.quantity, Span(call.began, end)))
+                found[place].append(Claim(call.buyer, call.quantity, Span(call.began, end)))
     return found
 
 

@@ -1,5 +1,7 @@
 """The checker reports planted violations of keys, extensions, maps and what the database holds in the end."""
 
+from dataclasses import replace
+
 from tests.blackbox.checker import check
 from tests.blackbox.history import Fault, FaultKind, Op
 from tests.blackbox.story import ANNE, BEN, SEATS, TTL_S, ZONE, Story, row
@@ -60,6 +62,22 @@ def test_busy_and_no_answer_are_no_answers_of_a_key() -> None:
     story.call(Op.RESERVE_SEAT, ANNE, 2, status=0, effect="unknown", places=(SEATS[0],), key="k")
     story.hold(ANNE, 4, "a", key="k")
     assert story.rules() == set()
+
+
+def test_a_new_hold_with_another_length_is_reported() -> None:
+    """Two seconds less may be rounding, and one more cannot be."""
+    story = Story()
+    story.hold(ANNE, 0, "a", holds=(replace(story.seen("a", 0), left_s=TTL_S - 3),))
+    story.hold(ANNE, 2, "b", SEATS[1], holds=(replace(story.seen("b", 2, place=SEATS[1]), left_s=TTL_S),))
+    assert story.rules() == set()
+    story.hold(BEN, 4, "c", ZONE, holds=(replace(story.seen("c", 4, place=ZONE), left_s=TTL_S + 1),))
+    assert story.rules() == {Rule.COUNTDOWN}
+
+
+def test_a_new_hold_that_is_not_held_is_reported() -> None:
+    story = Story()
+    story.hold(ANNE, 0, "a", holds=(replace(story.seen("a", 0), is_held=False),))
+    assert story.rules() == {Rule.COUNTDOWN}
 
 
 def test_an_extension_by_anything_but_five_minutes_is_reported() -> None:

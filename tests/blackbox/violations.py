@@ -16,6 +16,7 @@ class Rule(StrEnum):
     EFFECT_AFTER_NONE = "a refused request has no effect"
     UNEXPLAINED_HOLD = "every hold in the database comes from a request of its owner"
     KEY_WITH_TWO_ANSWERS = "one idempotency key has one effect and one answer"
+    COUNTDOWN = "a new hold says how long it lasts"
     EXTENSION = "a hold is extended once, by five minutes, before its end"
     OVERSOLD = "a zone holds no more than its capacity"
     STALE_MAP = "the seat map is at most a few seconds old"
