@@ -3,12 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tests.blackbox.history import RESERVES, Call, FaultKind, History, Op, Outcome
+from tests.blackbox.history import RESERVES, WRITES, Call, FaultKind, History, Op, Outcome
 from tests.blackbox.tenures import CLOCK_SETTLE_S, EXTENSION_S, Ledger, Tenure
 from tests.blackbox.violations import Rule, Violation
 
 CANNOT_WRITE = (FaultKind.DISK_FULL, FaultKind.READ_ONLY)
-NOTICE_S = 3.0
+NOTICE_S = 3.5
 """So long after PostgreSQL stops accepting writes, readiness must say so."""
 PRECISION_S = 0.001
 SLACK_S = 1.0
@@ -104,6 +104,19 @@ def find_unexpected_answers(history: History, ledger: Ledger) -> Iterator[Violat
             continue
         if call.error not in REFUSALS.get(call.op, ()):
             text = f"{call.op} answered {call.status} {call.error} at {call.began:.2f} (request {call.request_id})"
+            yield Violation(rule=Rule.UNEXPECTED_ANSWER, at=call.began, text=text)
+
+
+def find_unknown_outcomes_of_refused_writes(history: History, ledger: Ledger) -> Iterator[Violation]:
+    """Writes that PostgreSQL refused for being read-only, and whose answer leaves the outcome open."""
+    windows = [fault for fault in history.faults if fault.kind is FaultKind.READ_ONLY]
+    for call in history.of(*WRITES):
+        if call.status != 503 or call.outcome is not Outcome.UNKNOWN:
+            continue
+        inside = [fault for fault in windows if fault.began + NOTICE_S <= call.began and call.ended <= fault.lifted]
+        others = set(FaultKind) - {FaultKind.READ_ONLY}
+        if inside and not history.has_fault(call.began - NOTICE_S, call.ended, others):
+            text = f"{call.op} at {call.began:.2f} answered {call.error} although nothing can be written"
             yield Violation(rule=Rule.UNEXPECTED_ANSWER, at=call.began, text=text)
 
 

@@ -20,6 +20,7 @@ CHECKS: tuple[Check, ...] = (
     answer_checks.find_wrong_countdowns,
     answer_checks.find_wrong_extensions,
     answer_checks.find_unexpected_answers,
+    answer_checks.find_unknown_outcomes_of_refused_writes,
     answer_checks.find_wrong_readiness,
     answer_checks.find_collapse,
     map_checks.find_stale_maps,

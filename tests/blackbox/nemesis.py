@@ -74,7 +74,7 @@ SHORT = Lengths(
     freeze_web=(4.5, 5.5),
     freeze=(1.5, 2.5),
     clock=(2.5, 3.5),
-    no_writes=(4.0, 4.5),
+    no_writes=(4.5, 5.0),
     pause=(0.3, 0.8),
     clock_steps=(3600,),
 )

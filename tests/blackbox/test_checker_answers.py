@@ -163,12 +163,21 @@ def test_an_internal_error_is_reported() -> None:
     assert story.rules() == {Rule.UNEXPECTED_ANSWER}
 
 
+def test_an_open_outcome_while_nothing_can_be_written_is_reported() -> None:
+    story = Story()
+    story.history.faults = [Fault(kind=FaultKind.READ_ONLY, detail="", began=0, lifted=20, recovered=21)]
+    story.call(Op.RELEASE, ANNE, 4, hold_id="a", status=503, error="busy", effect="none")
+    assert story.rules() == set()
+    story.call(Op.RELEASE, ANNE, 6, hold_id="a", status=503, error="outcome_unknown", effect="unknown")
+    assert story.rules() == {Rule.UNEXPECTED_ANSWER}
+
+
 def test_readiness_while_nothing_can_be_written_is_reported() -> None:
     story = Story()
     story.history.faults = [Fault(kind=FaultKind.READ_ONLY, detail="", began=0, lifted=20, recovered=21)]
-    story.call(Op.READY, BEN, 2.9)
+    story.call(Op.READY, BEN, 3.4)
     assert story.rules() == set()
-    story.call(Op.READY, BEN, 3)
+    story.call(Op.READY, BEN, 3.5)
     assert story.rules() == {Rule.READINESS}
 
 
