@@ -234,6 +234,38 @@ async def test_late_payment_needs_room_in_the_zone(office: BoxOffice, others: in
     assert await office.convert(ask, is_paid=True) == expected, "sold more or fewer places than there are"
 
 
+async def fill_pit(office: BoxOffice) -> int:
+    """Let one place each of the small zone be blocked, sold and held for long; return how many are left."""
+    await office.set_zone(PIT, blocked=1)
+    assert await office.convert(await office.hold(places=1, zone=PIT)) == "sold"
+    await office.allow(default_hold_ttl_minutes=60)
+    await office.hold(places=1, zone=PIT)
+    await office.allow(default_hold_ttl_minutes=10)
+    return PIT_CAPACITY - 3
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+async def test_room_after_holds_expired(office: BoxOffice, more: int) -> None:
+    """Expired holds make room, to the very place. What is blocked, sold or held is not room."""
+    left = await fill_pit(office)
+    expired = [await office.hold(places=1, zone=PIT) for _ in range(left)]
+    await office.advance(minutes=10)
+    ((said,),) = await office.reserve(office.ask(places=left + more, zone=PIT))
+    expected = (Outcome.CREATED, None) if more <= 0 else (Outcome.FULL, str(left))
+    assert (said.outcome, said.state) == expected, "more or less room than there is"
+    assert await office.states(*expired) == ["expired"] * left
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_room_for_a_late_payment(office: BoxOffice, others: int) -> None:
+    """The same for places that are paid for late."""
+    ask = await office.hold(places=await fill_pit(office), zone=PIT)
+    await office.advance(minutes=10)
+    if others:
+        await office.hold(places=others, zone=PIT)
+    assert await office.convert(ask, is_paid=True) == ("holds_expired" if others else "sold"), "more or less room"
+
+
 @MOMENTS
 @KINDS
 async def test_signing_in(office: BoxOffice, kind: str, before: timedelta) -> None:

@@ -142,13 +142,28 @@ async def test_forty_granted_in_five_minutes(office: BoxOffice, others: Kind, ki
 
 
 @KINDS
-async def test_come_again_when_what_counts_is_old_enough(office: BoxOffice, kind: Kind) -> None:
-    """A hold that was cancelled early does not decide when to come again while ten others do."""
-    user_id = new_id()
-    await office.release(await grant(office, kind(office, 1, user_id)))
+@pytest.mark.parametrize("after", [timedelta(), GRACE, GRACE + TICK], ids=["at once", "at", "after"])
+async def test_come_again_when_what_counts_is_old_enough(office: BoxOffice, kind: Kind, after: timedelta) -> None:
+    """A hold that was cancelled within the grace does not decide when to come again while ten others do."""
+    user_id, began = new_id(), await office.now()
+    ask = await grant(office, kind(office, 1, user_id))
+    await office.set_clock(began + after)
+    await office.release(ask)
     counted = await office.advance(minutes=1)
-    await grant(office, kind(office, PER_WINDOW, user_id))
-    assert await refuse(office, kind(office, 1, user_id)) == counted + WINDOW
+    is_free = after <= GRACE
+    await grant(office, kind(office, PER_WINDOW if is_free else PER_WINDOW - 1, user_id))
+    assert await refuse(office, kind(office, 1, user_id)) == (counted if is_free else began) + WINDOW
+
+
+@KINDS
+async def test_come_again_after_forty_granted(office: BoxOffice, kind: Kind) -> None:
+    """With room among the ten it is the oldest of the forty that decides, although it was cancelled early."""
+    user_id, began = new_id(), await office.now()
+    for count in (10, 10, 10, 1):
+        await office.release(await grant(office, kind(office, count, user_id)))
+    await office.advance(minutes=1)
+    await grant(office, kind(office, PER_WINDOW - 1, user_id))
+    assert await refuse(office, kind(office, 1, user_id)) == began + WINDOW
 
 
 @KINDS
