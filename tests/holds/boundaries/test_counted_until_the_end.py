@@ -136,6 +136,15 @@ async def test_signing_in_at_a_limit(office: BoxOffice, name: str, kind: str, ro
 
 
 @pytest.mark.parametrize(("name", "kind"), OF_ACCOUNTS)
+async def test_signing_in_with_as_much_as_allowed(office: BoxOffice, name: str, kind: str) -> None:
+    """A guest at a limit keeps everything in an account that holds nothing."""
+    limit, guest_id = LIMITS[name], new_id()
+    await office.allow(**limit.policy)
+    ask = await hold(office, kind, limit.most, guest_id)
+    assert await office.hand_over(guest_id, new_id()) == ["kept"] * len(ask.items)
+
+
+@pytest.mark.parametrize(("name", "kind"), OF_ACCOUNTS)
 async def test_signing_in_as_staff(office: BoxOffice, name: str, kind: str) -> None:
     limit, guest_id, user_id = LIMITS[name], new_id(), new_id()
     await office.allow(**limit.policy)

@@ -207,6 +207,8 @@ async def test_buying_with_a_payment(office: BoxOffice, kind: str, before: timed
     else:
         late = end - before + timedelta(minutes=1)
         assert rows == [("web", "expired", end), ("late_payment", "converted", late)]
+        told = await facts_of(office.db, office.seated.event, "seat_reserved")
+        assert [datetime.fromisoformat(fact["data"]["held_until"]) for fact in told] == [end, late]
 
 
 @MOMENTS
@@ -214,10 +216,11 @@ async def test_late_payment_meets_another_buyers_hold(office: BoxOffice, before:
     """A payment for a seat that another buyer holds is too late, until their hold ends as well."""
     ask, end = await hold(office, "seat")
     await office.set_clock(end)
-    await office.hold(seat_of(ask))
+    other = await office.hold(seat_of(ask))
     await office.set_clock(end + TTL - before)
     is_live = before > timedelta()
     assert await office.convert(ask, is_paid=True) == ("holds_expired" if is_live else "sold"), "a live hold was lost"
+    assert await office.states(other) == ["active" if is_live else "expired"]
 
 
 @MOMENTS

@@ -224,10 +224,22 @@ async def test_signing_in_after_an_early_cancellation(office: BoxOffice, kind: K
 
 
 @pytest.mark.parametrize("granted", [39, 40])
+@pytest.mark.parametrize("age", [timedelta(), WINDOW - TICK, WINDOW], ids=["at once", "in the window", "at its end"])
 @KINDS
-async def test_signing_in_after_forty_granted(office: BoxOffice, kind: Kind, granted: int) -> None:
-    guest_id, user_id = new_id(), new_id()
+async def test_signing_in_after_forty_granted(office: BoxOffice, kind: Kind, age: timedelta, granted: int) -> None:
+    """What the account was granted and cancelled keeps it from the guest's hold above forty, within five minutes."""
+    guest_id, user_id, began = new_id(), new_id(), await office.now()
     for count in (10, 10, 10, granted - 30):
         await office.release(await grant(office, kind(office, count, user_id)))
+    await office.set_clock(began + age)
     await grant(office, kind(office, 1, guest_id))
-    assert await office.hand_over(guest_id, user_id) == ["kept" if granted < GRANTED_PER_WINDOW else "released"]
+    is_kept = granted < GRANTED_PER_WINDOW or age >= WINDOW
+    assert await office.hand_over(guest_id, user_id) == ["kept" if is_kept else "released"]
+
+
+@KINDS
+async def test_signing_in_with_ten(office: BoxOffice, kind: Kind) -> None:
+    """A guest who holds ten keeps them all in an account that holds nothing."""
+    guest_id = new_id()
+    ask = await grant(office, kind(office, PER_WINDOW, guest_id))
+    assert await office.hand_over(guest_id, new_id()) == ["kept"] * len(ask.items)
