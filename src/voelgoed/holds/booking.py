@@ -419,7 +419,7 @@ def _refusal(items: Sequence[Item], verdicts: Sequence[Verdict]) -> DomainError:
     elif first.outcome is Outcome.SEAT_HELD and first.until:
         facts["expires_in"] = seconds_left(first.until, datetime.now(first.until.tzinfo))
     elif first.outcome is Outcome.RATE_LIMITED and first.until:
-        facts["retry_after_s"] = max(1, seconds_left(first.until, datetime.now(first.until.tzinfo)))
+        facts["retry_after_s"] = max(1, -((datetime.now(first.until.tzinfo) - first.until) // timedelta(seconds=1)))
     elif first.outcome is Outcome.FULL:
         facts["available"] = int(first.state or 0)
     return REFUSALS[first.outcome](**facts)

@@ -868,7 +868,8 @@ begin
       when wanted > least(10, p_seats_max) then 'max_seats_exceeded'  -- however long they wait
       when used.rated + wanted > 10 or used.granted + wanted > 40 then 'rate_limited'
       when used.booked + wanted > p_seats_max then 'max_seats_exceeded'
-      when used.active + wanted > p_holds_max or from_ip + wanted > p_holds_per_ip_max then 'max_holds_exceeded'
+      when used.active + wanted > p_holds_max
+           or (p_ips[item] is not null and from_ip + wanted > p_holds_per_ip_max) then 'max_holds_exceeded'
       else 'created'
     end;
     if verdict = 'rate_limited' then

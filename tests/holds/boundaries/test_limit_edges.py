@@ -212,6 +212,7 @@ async def test_unknown_address_has_no_limit(office: BoxOffice) -> None:
     await office.allow(max_holds_per_ip=2)
     for _ in range(2):
         await office.hold(*office.seats(3))
+        await office.hold(places=3)
 
 
 # Places in a zone without numbered seats
